@@ -1,0 +1,157 @@
+"""A built site, a server over it, and a Chromium that reports every request, error and policy violation.
+
+`visit` opens pages in a fresh browser context. When a test ends, its context must not have asked another origin for
+anything, thrown an error or broken the Content-Security-Policy, whatever the test itself was about.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from deepseek_edu.site import server as site_server
+from tests.browser import chromium
+from tests.site_build import built_site
+
+CHAPTER = "04b_fp4_cache.html"
+
+WATCH_POLICY = """
+window.__violations = [];
+document.addEventListener('securitypolicyviolation', e =>
+  window.__violations.push(`${e.violatedDirective} ${e.blockedURI || 'inline'} ${e.sourceFile}:${e.lineNumber}`));
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test here drives the browser; one xdist worker runs them all, so that they do not slow each other."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The finished site, built once for the whole run."""
+    return built_site()
+
+
+@dataclass
+class Address:
+    """A running server: its origin (`http://127.0.0.1:PORT`) and the prefix the site lies under."""
+
+    origin: str
+    prefix: str
+
+    def url(self, path: str = "") -> str:
+        return f"{self.origin}{self.prefix}{path}"
+
+
+@contextmanager
+def serving(directory: Path, prefix: str = "/") -> Iterator[Address]:
+    """Serve a folder on a free port of the loopback address while the block runs."""
+    server = site_server.make_server(directory, port=0, prefix=prefix)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield Address(f"http://127.0.0.1:{server.server_address[1]}", prefix)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def address(site: Path) -> Iterator[Address]:
+    with serving(site) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.ARGUMENTS))
+        yield started
+        started.close()
+
+
+@dataclass
+class Watched:
+    """What one browser context did, and what a test allows it to do."""
+
+    context: BrowserContext
+    address: Address
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    allowed_errors: tuple[str, ...] = ()
+
+    def open(self, path: str = CHAPTER, *, settle: bool = True) -> Page:
+        """Open a page of the site in a new tab and, unless told otherwise, wait until its script runs."""
+        page = self.context.new_page()
+        page.goto(self.address.url(path))
+        if settle:
+            page.wait_for_selector("html[data-edu-ready]", timeout=15_000, state="attached")
+        return page
+
+    def foreign_requests(self) -> list[str]:
+        return [
+            url
+            for url in self.requests
+            if urlsplit(url).scheme in ("http", "https", "ws", "wss") and not url.startswith(self.address.origin + "/")
+        ]
+
+    def check(self) -> None:
+        violations = [
+            violation
+            for page in self.context.pages
+            if not page.is_closed() and page.url.startswith("http")
+            for violation in page.evaluate("window.__violations || []")
+        ]
+        errors = [error for error in self.errors if not any(part in error for part in self.allowed_errors)]
+        assert self.foreign_requests() == [], "the page asked another origin"
+        assert violations == [], "the Content-Security-Policy was broken"
+        assert errors == [], "the page reported errors"
+
+
+@pytest.fixture
+def open_context(browser: Browser, address: Address) -> Iterator[Callable[..., Watched]]:
+    """Make watched contexts; each is checked and closed when the test ends."""
+    made: list[Watched] = []
+
+    def make(*, at: Address | None = None, **options: object) -> Watched:
+        options.setdefault("viewport", {"width": 1280, "height": 800})
+        options.setdefault("reduced_motion", "reduce")
+        context = browser.new_context(**options)
+        context.set_default_timeout(15_000)
+        watched = Watched(context, at or address)
+        context.on("request", lambda request: watched.requests.append(request.url))
+        context.on("weberror", lambda error: watched.errors.append(f"page error: {error.error}"))
+        context.on(
+            "console",
+            lambda message: watched.errors.append(f"console: {message.text}") if message.type == "error" else None,
+        )
+        context.add_init_script(WATCH_POLICY)
+        made.append(watched)
+        return watched
+
+    yield make
+    try:
+        for watched in made:
+            if watched.context.pages or watched.requests:
+                watched.check()
+    finally:
+        for watched in made:
+            watched.context.close()
+
+
+@pytest.fixture
+def visit(open_context: Callable[..., Watched]) -> Watched:
+    """One desktop context: the usual reader."""
+    return open_context()

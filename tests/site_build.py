@@ -1,0 +1,22 @@
+"""The site that tests look at: built by the real command's own function, once, whichever worker asks first."""
+
+from __future__ import annotations
+
+import fcntl
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@cache
+def built_site() -> Path:
+    """Return the folder of the finished site, building it first if a source changed since the last build."""
+    from deepseek_edu.site.build import build
+
+    lock = ROOT / ".cache" / "tests-build.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        build(ROOT, ROOT / "site")
+    return ROOT / "site"
