@@ -1,0 +1,111 @@
+"""Checks of the claims about four-bit storage of the main KV cache.
+
+Sources: technical report of DeepSeek-V4.1-Flash, section 2.4.4; configuration and FP4 kernel of its reference code.
+Only sizes and rounding rules are recomputed. What the report observed in training cannot be.
+"""
+
+import math
+
+import numpy as np
+
+from deepseek_edu.reference import quant
+
+HEAD_DIMENSION = 512
+INDEX_HEAD_DIMENSION = 128
+OWNERS_OF_PAIRS = 3  # layers 2, 8, 14 keep one entry per two tokens
+OWNERS_OF_TOKENS = 1  # layer 20 keeps one entry per token
+
+
+def distinct_levels() -> int:
+    """Number of different values among the 16 codes.
+
+    >>> distinct_levels()
+    15
+    """
+    return len(np.unique(quant.decode_e2m1(np.arange(16, dtype=np.uint8))))
+
+
+def largest_magnitude() -> float:
+    """Largest value that a code can stand for."""
+    return float(np.max(quant.decode_e2m1(np.arange(16, dtype=np.uint8))))
+
+
+def bits_per_value() -> float:
+    """Bits per value, scale included, of a group of 16."""
+    return float(quant.bits_per_value(16))
+
+
+def main_entry_bytes() -> int:
+    """Bytes of one entry of the main cache."""
+    return int(quant.fp4_bytes(HEAD_DIMENSION, 16))
+
+
+def index_entry_bytes() -> int:
+    """Bytes of one index key."""
+    return int(quant.fp4_bytes(INDEX_HEAD_DIMENSION, 32))
+
+
+def global_kv_bytes_per_token() -> float:
+    """Bytes by which the global cache grows with each token."""
+    entries_per_token = OWNERS_OF_PAIRS / 2 + OWNERS_OF_TOKENS
+    return (main_entry_bytes() + index_entry_bytes()) * entries_per_token
+
+
+def range_with_e4m3_scale() -> float:
+    """Largest scale times largest level."""
+    scales = quant.decode_e4m3(np.arange(256, dtype=np.uint8))
+    return float(np.nanmax(scales)) * largest_magnitude()
+
+
+def latent_bound() -> float:
+    """Largest channel of a normalised latent: all of its norm in one channel.
+
+    The norm is the square root of the number of channels, since the mean square is one.
+    """
+    latent = np.zeros(HEAD_DIMENSION)
+    latent[0] = 1.0
+    latent /= math.sqrt(float(np.mean(latent**2)))
+    return float(np.max(np.abs(latent)))
+
+
+def range_covers_the_bound() -> bool:
+    """Whether one scale per group reaches every magnitude that a latent can have."""
+    return latent_bound() < range_with_e4m3_scale()
+
+
+def window_entry_bytes() -> int:
+    """Bytes of one window entry: a byte per channel and a scale byte per 32 channels."""
+    return HEAD_DIMENSION + HEAD_DIMENSION // 32
+
+
+def ties_go_to_even() -> bool:
+    """Whether all seven midpoints round to the neighbour with the even code, on both sides of zero."""
+    ties = np.array([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0])
+    expected = np.array([0.0, 1.0, 1.0, 2.0, 2.0, 4.0, 4.0])
+    up = np.array_equal(quant.round_to_e2m1(ties), expected)
+    down = np.array_equal(quant.round_to_e2m1(-ties), -expected)
+    return bool(up and down)
+
+
+def largest_of_seven_read_back() -> float:
+    """What a 7 reads back as when it is the largest value of its group."""
+    group = np.zeros(16)
+    group[0] = 7.0
+    return float(quant.quantize_fp4(group, block=16, scale_kind="e4m3").values.reshape(-1)[0])
+
+
+def power_of_two_scale_never_clips() -> bool:
+    """Whether the largest magnitude divided by its power-of-two scale stays within the largest level."""
+    largest = np.geomspace(1e-6, 2688.0, 997).astype(np.float32)
+    return all(float(amax) / float(np.max(quant.scale_e8m0_for_fp4(amax))) <= 6.0 for amax in largest)
+
+
+def zero_group_is_harmless() -> bool:
+    """Whether 16 zeros keep the scale 2**-9 and read back as zeros."""
+    group = quant.quantize_fp4(np.zeros(16), block=16, scale_kind="e4m3")
+    return bool(np.all(group.values == 0.0) and np.all(np.asarray(group.scales) == 2.0**-9))
+
+
+def even_channel_is_low_nibble() -> bool:
+    """Whether codes 1 and 2 pack to the byte 0x21."""
+    return bytes(quant.pack_nibbles(np.array([1, 2], dtype=np.uint8))) == b"\x21"
