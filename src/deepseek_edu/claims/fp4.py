@@ -109,3 +109,16 @@ def zero_group_is_harmless() -> bool:
 def even_channel_is_low_nibble() -> bool:
     """Whether codes 1 and 2 pack to the byte 0x21."""
     return bytes(quant.pack_nibbles(np.array([1, 2], dtype=np.uint8))) == b"\x21"
+
+
+def formats_in_order_of_error(record: dict) -> bool:
+    """Whether, on Gaussian latents, FP8 errs least and the four-bit format of the main cache less than MXFP4.
+
+    The differences have to exceed the spread over seeds that the record states.
+    """
+    column = {name: number for number, name in enumerate(record["columns"])}
+    rows = {row[column["format"]]: row for row in record["rows"] if row[column["latents"]] == "Gaussian"}
+    order = ("FP8, power of two per 32", "FP4, E4M3 per 16", "FP4, power of two per 32")
+    errors = [rows[name][column["relative RMS error"]] for name in order]
+    spread = max(rows[name][column["spread over 5 seeds"]] for name in order)
+    return errors[1] - errors[0] > spread and errors[2] - errors[1] > spread

@@ -1,0 +1,174 @@
+"""The fences `widget`, `lab`, `run`, `walk` and `figure`: from checked YAML to the markup of the page."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from collections.abc import Callable
+from functools import cache
+from html import escape
+from typing import Any
+
+from deepseek_edu.site.errors import SourceError, one_of
+from deepseek_edu.site.page import PageContext, json_script
+from deepseek_edu.site.quiz import render_quiz
+from deepseek_edu.site.runs import render_run
+from deepseek_edu.site.schema import Key, Lines, check, load
+from deepseek_edu.site.source import Piece, Place
+
+WIDGET = {"id": Key("text", True), "values": Key("mapping")}
+LAB = {"id": Key("text", True)}
+FIGURE = {"id": Key("text", True), "caption": Key("text", True), "claim": Key("text", True)}
+WALK = {"id": Key("text", True), "cards": Key("list", True)}
+CARD = {"title": Key("text", True), "text": Key("text", True), "figure": Key("text")}
+
+
+def render_widget(piece: Piece, page: PageContext) -> str:
+    """Return an `<edu-widget>` at its starting values."""
+    from deepseek_edu import widgets
+    from deepseek_edu.widgets import render
+
+    body = check(load(piece.body, piece.place.after(1)), WIDGET, "a widget", piece.place)
+    id, at = body["id"], body.line_of("id")
+    known = widgets.ids()
+    if id not in known:
+        raise SourceError(at.file, at.line, f"the unknown widget {id}", one_of(known, id))
+    values = dict(body.get("values", {}))
+    try:
+        html = render.render_widget(
+            id,
+            values,
+            page.project.staged.get("states", {}).get(id, ""),
+            instance=page.numbered(f"widget-{id}"),
+            live_size=page.project.staged.get("live", {}).get("widget", ""),
+        )
+    except widgets.ControlError as error:
+        at = body.line_of("values")
+        raise SourceError(at.file, at.line, f"values that the widget {id} refuses ({error})", "values of its controls") from error
+    return _excluded(html, "edu-widget")
+
+
+def render_lab(piece: Piece, page: PageContext) -> str:
+    """Return an `<edu-lab>`: statement, starter code, visible cases. Nothing of the solution is in it."""
+    from deepseek_edu import grading
+
+    body = check(load(piece.body, piece.place.after(1)), LAB, "a lab", piece.place)
+    id, at = body["id"], body.line_of("id")
+    labs = page.project.root / "labs"
+    known = sorted(path.parent.name for path in labs.glob("*/lab.toml"))
+    if id not in known:
+        raise SourceError(at.file, at.line, f"the unknown lab {id}", one_of(known, id))
+    lab = grading.load_lab(labs / id)
+    data = lab.page_data()
+    element = page.unique(f"lab-{id}", at, f"the lab {id}")
+    place = Place(f"labs/{id}/statement.md", 1)
+    statement = page.markdown(lab.statement, place, prefix=element)
+    visible, hidden = len(data["cases"]), data["hidden"]
+    cases = "".join(_case(case) for case in data["cases"])
+    actions = {"run": "Run", "stop": "Stop", "reset": "Reset", "undo": "Undo reset", "download": "Download code"}
+    buttons = "".join(
+        f'<button type="button" class="edu-button" data-action="{name}" hidden>{label}</button>'
+        for name, label in actions.items()
+    )
+    live = escape(page.project.staged.get("live", {}).get("lab", ""), quote=True)
+    return (
+        f'<edu-lab id="{element}" data-lab="{id}" data-live-size="{live}" data-search-exclude>'
+        f'<section class="edu-lab" aria-labelledby="{element}-title"><header class="edu-lab__head">'
+        f'<p class="edu-lab__kind">Lab</p><h3 class="edu-lab__title" id="{element}-title">{escape(data["title"])}</h3>'
+        f'<p class="edu-lab__facts">{data["points"]} points · {visible} visible cases, {hidden} hidden cases run at grading</p>'
+        f'</header><div class="edu-lab__statement">{statement}</div>'
+        f'<div class="edu-lab__editor"><pre tabindex="0" aria-label="Starter code"><code>{escape(data["starter"])}</code></pre></div>'
+        f'<div class="edu-lab__bar">{buttons}</div><div class="edu-lab__outcome" role="status"></div>'
+        f'<ol class="edu-lab__cases">{cases}</ol>{json_script(data)}</section></edu-lab>'
+    )
+
+
+def _case(case: dict[str, Any]) -> str:
+    call = f"{case['function']}({', '.join(_literal(argument) for argument in case['args'])})"
+    note = f'<span class="edu-case__note">{escape(case["note"])}</span>' if case.get("note") else ""
+    return (
+        f'<li class="edu-case" data-case="{escape(str(case["id"]), quote=True)}"><code class="edu-case__call">{escape(call)}</code>'
+        f' → <code class="edu-case__expected">{escape(_literal(case["expected"]))}</code>{note}</li>'
+    )
+
+
+def _literal(value: Any) -> str:
+    """Show a value of a case as Python, shortened where it is long. Tagged values are shown as what they mean."""
+    if isinstance(value, dict) and len(value) == 1:
+        ((tag, inner),) = value.items()
+        if tag == "$bytes":
+            return f"bytes.fromhex({inner!r})"
+        if tag in ("$float", "$int"):
+            return f'float("{inner}")' if tag == "$float" else str(inner)
+    if isinstance(value, list) and len(value) > 8:
+        return "[" + ", ".join(_literal(item) for item in value[:6]) + f", … {len(value)} values]"
+    if isinstance(value, list):
+        return "[" + ", ".join(_literal(item) for item in value) + "]"
+    return repr(value)
+
+
+@cache
+def _figures() -> dict[str, Callable[[], Any]]:
+    package = importlib.import_module("deepseek_edu.figures")
+    found: dict[str, Callable[[], Any]] = dict(getattr(package, "FIGURES", {}))
+    for module in pkgutil.iter_modules(package.__path__):
+        loaded = importlib.import_module(f"{package.__name__}.{module.name}")
+        for name, function in vars(loaded).items():
+            if callable(function) and getattr(function, "__module__", "") == loaded.__name__ and not name.startswith("_"):
+                short = name if name.startswith(f"{module.name}_") else f"{module.name}_{name}"
+                found.setdefault(short.replace("_", "-"), function)
+    return found
+
+
+def picture(id: str, place: Place, prefix: str) -> str:
+    """Return the markup of a figure of the package."""
+    if id not in _figures():
+        raise SourceError(place.file, place.line, f"the unknown figure {id}", one_of(_figures(), id))
+    return _figures()[id]().html(prefix)
+
+
+def render_figure(piece: Piece, page: PageContext) -> str:
+    """Return a `<figure>` with its caption and the badge of its evidence."""
+    body = check(load(piece.body, piece.place.after(1)), FIGURE, "a figure", piece.place)
+    id = page.unique(f"fig-{body['id']}", body.line_of("id"), f"the figure {body['id']}")
+    drawn = picture(body["id"], body.line_of("id"), f"{id}-svg")
+    caption = page.phrase(body["caption"], body.line_of("caption"))
+    badge = page.badge(body["claim"], body.line_of("claim"))
+    return (
+        f'<figure class="edu-figure" id="{id}"><div data-search-exclude>{drawn}</div>'
+        f"<figcaption>{caption} {badge}</figcaption></figure>"
+    )
+
+
+def render_walk(piece: Piece, page: PageContext) -> str:
+    """Return an `<edu-walk>`: cards in order, all readable, which the page's script shows one at a time."""
+    body = check(load(piece.body, piece.place.after(1)), WALK, "a walk", piece.place)
+    id = page.unique(f"walk-{body['id']}", body.line_of("id"), f"the walk {body['id']}")
+    cards = [check(card, CARD, "a card", body.line_of("cards")) for card in body["cards"]]
+    shown = "".join(_card(id, number, card, page) for number, card in enumerate(cards, 1))
+    return f'<edu-walk class="edu-walk" id="{id}"><ol>{shown}</ol></edu-walk>'
+
+
+def _card(id: str, number: int, card: Lines, page: PageContext) -> str:
+    at = card.line_of("figure")
+    drawn = picture(card["figure"], at, f"{id}-{number}-svg") if "figure" in card else ""
+    # a block scalar's text begins on the line after its key
+    text = page.markdown(card["text"], card.line_of("text").after(1), prefix=f"{id}-{number}", level=5)
+    title = page.phrase(card["title"], card.line_of("title"))
+    return f'<li class="edu-walk__card"><p class="edu-walk__title"><strong>{title}</strong></p>{text}{drawn}</li>'
+
+
+def _excluded(html: str, tag: str) -> str:
+    """Keep an element out of the search index."""
+    return html.replace(f"<{tag} ", f"<{tag} data-search-exclude ", 1)
+
+
+RENDERERS: dict[str, Callable[[Piece, PageContext], str]] = {
+    "figure": render_figure,
+    "lab": render_lab,
+    "quiz": render_quiz,
+    "run": render_run,
+    "walk": render_walk,
+    "widget": render_widget,
+}

@@ -1,0 +1,116 @@
+"""The one Python-Markdown extension of the course: our fences, inline values, claim badges.
+
+It works on raw lines, before other extensions see them, because only raw lines can be told to an author ("file, line").
+Ordinary code fences and code spans are left alone. Both site shells load it by its name in `mkdocs.yml`:
+
+    markdown_extensions:
+      - deepseek_edu.site.markdown
+
+Options: `root` (repository, default the current folder) and `manifest` (what staging built).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as etree
+
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import Treeprocessor
+
+from deepseek_edu.site.blocks import RENDERERS
+from deepseek_edu.site.errors import SourceError
+from deepseek_edu.site.page import PageContext, Project
+from deepseek_edu.site.source import Place, outside_code, pieces
+from deepseek_edu.site.values import formatted
+
+INLINE = re.compile(r"\[\[(?P<kind>=|claim\b)(?P<body>.*?)\]\](?!\])")
+OPEN_INLINE = re.compile(r"\[\[(=|claim\b)")
+PAGE = re.compile(r"<!-- edu-page: (?P<depth>\d+) -->\s*$")
+ELEMENTS = ["edu-chapter", "edu-chart", "edu-lab", "edu-progress", "edu-quiz", "edu-walk", "edu-widget"]
+
+
+class EduPreprocessor(Preprocessor):
+    """Replace our syntax in the raw lines of a page."""
+
+    def __init__(self, md: Markdown, project: Project) -> None:
+        super().__init__(md)
+        self.project = project
+
+    def run(self, lines: list[str]) -> list[str]:
+        page = PageContext(self.project, lambda line, place: self._inline(line, place, page))
+        written: list[str] = []
+        for piece in pieces(lines, Place("page", 1)):
+            if piece.kind == "text":
+                line = piece.lines[0]
+                if depth := PAGE.match(line):
+                    page.ledger_url = "../" * int(depth["depth"]) + "claims.html"
+                else:
+                    written.append(self._inline(line, piece.place, page))
+            elif piece.kind == "code":
+                written += piece.lines
+            else:
+                if not piece.closed:
+                    raise SourceError(
+                        piece.place.file, piece.place.line, f"a {piece.kind} fence that is never closed", "a closing fence"
+                    )
+                html = RENDERERS[piece.kind](piece, page)
+                written += ["", piece.indent + self.md.htmlStash.store(html), ""]
+        return written
+
+    def _inline(self, line: str, place: Place, page: PageContext) -> str:
+        if "[[" not in line:
+            return line
+        return "".join(self._text(run, place, page) if text else run for run, text in outside_code(line))
+
+    def _text(self, text: str, place: Place, page: PageContext) -> str:
+        def replace(found: re.Match[str]) -> str:
+            body = found["body"].strip()
+            return formatted(body, place) if found["kind"] == "=" else page.badge(body, place)
+
+        replaced = INLINE.sub(replace, text)
+        if left := OPEN_INLINE.search(replaced):
+            raise SourceError(place.file, place.line, f"{left.group()} without its end", "]] on the same line")
+        return replaced
+
+
+class ScrollTables(Treeprocessor):
+    """Put each table into a scroll container that the keyboard reaches, so that no page grows wider than a phone."""
+
+    def run(self, root: etree.Element) -> None:
+        for parent in list(root.iter()):
+            for position, child in enumerate(list(parent)):
+                if child.tag == "table":
+                    holder = etree.Element("div", {"class": "edu-scroll", "role": "region", "aria-label": "Table", "tabindex": "0"})
+                    holder.tail, child.tail = child.tail, None
+                    parent[position] = holder
+                    holder.append(child)
+
+
+class EduExtension(Extension):
+    """Register the preprocessor before fenced code and the table container after inline text."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.config = {
+            "root": [".", "repository root"],
+            "manifest": ["", "JSON file written by staging"],
+        }
+        super().__init__(**kwargs)
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 (name given by the library)
+        root = Path(self.getConfig("root")).resolve()
+        manifest = self.getConfig("manifest")
+        project = Project.load(root, Path(manifest) if manifest else None)
+        md.block_level_elements.extend(ELEMENTS)
+        # after normalize_whitespace (30), before pymdownx.superfences (25) and raw HTML (20)
+        md.preprocessors.register(EduPreprocessor(md, project), "edu", 28)
+        # after inline patterns (20)
+        md.treeprocessors.register(ScrollTables(md), "edu-tables", 8)
+
+
+def makeExtension(**kwargs: Any) -> EduExtension:  # noqa: N802 (name given by the library)
+    """Entry point of Python-Markdown."""
+    return EduExtension(**kwargs)
