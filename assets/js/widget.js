@@ -1,0 +1,296 @@
+/**
+ * <edu-widget>: a mechanism with controls. The page holds the start state; precomputed states answer the first moves;
+ * after "Run live" every value, and the mechanism's own source, runs in the page's Python.
+ *
+ * `data-state`: idle | needs-live | booting | live | error.
+ */
+
+import { EduElement, button, fileUrl, fromFile, readJson } from "./base.js";
+import { Controls, makeFragment, parseFragment, stateKey } from "./controls.js";
+import { PythonFailure, explain, progressLine, python } from "./runtime.js";
+
+/**
+ * @typedef {import("./controls.js").Control} Control
+ * @typedef {import("./controls.js").Value} Value
+ * @typedef {{id: string, title: string, controls: Control[], defaults: Record<string, Value>,
+ *   values: Record<string, Value>, mechanism: {module: string, names: string[], source: string}}} Spec
+ * @typedef {{fragments: string[], states: Record<string, number[]>, summaries: Record<string, string>}} States
+ * @typedef {{ok: boolean, summary: string, parts: string[], data: unknown,
+ *   error?: {type: string, message: string, line: number | null}}} Answer
+ */
+
+const LIVE_LIMIT_MS = 10_000;
+
+export class EduWidget extends EduElement {
+  /** @type {Spec} */
+  spec;
+  /** @type {Record<string, Value>} */
+  values;
+  /** @type {Record<string, Value>} values the page was built with */
+  start;
+  /** @type {Controls} */
+  controls;
+  /** @type {HTMLElement} */
+  view;
+  /** @type {HTMLElement} */
+  note;
+  /** @type {Promise<States> | null} */
+  states = null;
+  live = false;
+  /** @type {string | null} edited source of the mechanism */
+  source = null;
+  /** @type {Answer | null} */
+  answer = null;
+  asked = 0;
+  evaluating = false;
+  /** @type {string[]} what each part shows now; unknown until it is first replaced */
+  shown = [];
+
+  mount() {
+    this.spec = readJson(this, "script.edu-spec");
+    this.start = { ...this.spec.defaults, ...this.spec.values };
+    this.values = { ...this.start };
+    this.controls = new Controls(this, this.spec.controls);
+    this.view = /** @type {HTMLElement} */ (this.querySelector(".edu-view"));
+    this.#setState("idle");
+
+    this.#buttons();
+    const form = /** @type {HTMLFormElement} */ (this.querySelector("form"));
+    this.on(form, "submit", (event) => event.preventDefault());
+    this.on(form, "input", () => this.#moved());
+    this.on(form, "change", () => this.#moved());
+    this.on(window, "hashchange", () => this.#followLink());
+    this.on(python, "restarted", () => this.#pythonRestarted());
+    for (const fieldset of this.querySelectorAll("fieldset")) fieldset.disabled = false;
+    this.controls.write(this.values);
+    this.controls.describe(this.values);
+    this.#followLink();
+  }
+
+  /** @param {string} state */
+  #setState(state) {
+    this.dataset.state = state;
+  }
+
+  #buttons() {
+    const bar = /** @type {HTMLElement} */ (this.querySelector(".edu-widget__bar"));
+    bar.hidden = false;
+    const size = this.dataset.liveSize ?? "";
+    const labels = { live: "Run live", edit: "Edit the code", reset: "Reset", link: "Copy link", copy: "Copy as data" };
+    for (const [action, label] of Object.entries(labels)) {
+      let found = /** @type {HTMLButtonElement | null} */ (bar.querySelector(`[data-action=${action}]`));
+      if (!found) bar.append((found = button(action, label)));
+      found.hidden = false;
+    }
+    this.note = bar.querySelector(".edu-status") ?? bar.appendChild(document.createElement("p"));
+    this.note.className = "edu-status";
+    this.note.setAttribute("role", "status");
+    const live = this.button("live");
+    if (!live.textContent?.includes(size)) live.append(` (loads ${size}, once, from this site)`);
+    this.on(bar, "click", (event) => {
+      const action = /** @type {HTMLElement} */ (event.target).closest("[data-action]")?.getAttribute("data-action");
+      if (action === "live") this.goLive();
+      if (action === "reset") this.reset();
+      if (action === "link") this.#copy(this.link, "The link to these values is copied.");
+      if (action === "copy") this.#copyData();
+      if (action === "edit") this.edit();
+    });
+  }
+
+  /** @param {string} action */
+  button(action) {
+    return /** @type {HTMLButtonElement} */ (this.querySelector(`[data-action=${action}]`));
+  }
+
+  /** @param {string} text */
+  say(text) {
+    if (this.note && this.note.textContent !== text) this.note.textContent = text;
+  }
+
+  /** Address of this page with the present values. */
+  get link() {
+    return new URL(makeFragment(this.id, this.spec.controls, this.values, this.start), location.href).href;
+  }
+
+  #followLink() {
+    const values = parseFragment(this.id, this.spec.controls, decodeURI(location.hash));
+    if (!values) return;
+    this.values = { ...this.start, ...values };
+    this.controls.write(this.values);
+    this.controls.describe(this.values);
+    this.scrollIntoView({ block: "start" });
+    this.update();
+  }
+
+  #moved() {
+    this.values = this.controls.read(this.values);
+    this.controls.describe(this.values);
+    this.update();
+  }
+
+  reset() {
+    this.values = { ...this.start };
+    this.controls.write(this.values);
+    this.controls.describe(this.values);
+    if (location.hash.startsWith(`#${this.id}?`)) {
+      history.replaceState(history.state, "", `#${this.id}`);
+    }
+    this.update();
+  }
+
+  /** Show the present values, from the precomputed states or from Python. */
+  async update() {
+    if (this.live) return this.evaluate();
+    const turn = ++this.asked;
+    const key = stateKey(this.spec.controls, this.values);
+    const states = await this.#loadStates();
+    if (turn !== this.asked || this.live) return;
+    const indices = states?.states[key];
+    if (!states || !indices) {
+      this.#setState("needs-live");
+      this.say(`The picture still shows the earlier values. These values need live Python: press “Run live”.`);
+      return;
+    }
+    this.show(indices.map((index) => states.fragments[index]), states.summaries[key] ?? "");
+    this.answer = null;
+    this.#setState("idle");
+    this.say("");
+  }
+
+  /** @returns {Promise<States | null>} */
+  async #loadStates() {
+    const path = this.dataset.states;
+    if (!path) return null;
+    this.states ??= fetch(fileUrl(path)).then((answer) => {
+      if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+      return answer.json();
+    });
+    return this.states.catch(() => {
+      this.states = null;
+      return null;
+    });
+  }
+
+  /**
+   * @param {string[]} parts
+   * @param {string} summary
+   */
+  show(parts, summary) {
+    const holders = [...this.view.children];
+    while (holders.length < parts.length) {
+      const holder = document.createElement("div");
+      holder.className = "edu-part";
+      holders.push(this.view.appendChild(holder));
+    }
+    holders.forEach((holder, i) => {
+      if (i >= parts.length) holder.remove();
+      else if (this.shown[i] !== parts[i]) holder.innerHTML = parts[i];
+      if (i < parts.length) holder.setAttribute("data-part", String(i));
+    });
+    this.shown = parts;
+    const line = this.querySelector(".edu-summary");
+    if (line && line.textContent !== summary) line.textContent = summary;
+  }
+
+  /** Start Python for this widget and evaluate the present values. */
+  async goLive() {
+    if (fromFile()) return this.say(explain(new PythonFailure("file")));
+    this.live = true;
+    this.button("live").disabled = true;
+    this.onLeave(() => python.release());
+    await this.evaluate();
+  }
+
+  /** Evaluate in order; while one evaluation runs, only the latest wish waits. */
+  async evaluate() {
+    this.asked++;
+    if (this.evaluating) return;
+    this.evaluating = true;
+    try {
+      let turn;
+      do {
+        turn = this.asked;
+        await this.#evaluateOnce(turn);
+      } while (this.live && this.mounted && turn !== this.asked);
+    } finally {
+      this.evaluating = false;
+    }
+  }
+
+  /** @param {number} turn */
+  async #evaluateOnce(turn) {
+    if (!python.running) {
+      this.#setState("booting");
+      this.say(`Starting Python …`);
+    }
+    const progress = (/** @type {any} */ event) => this.say(progressLine(event.detail, this.dataset.liveSize ?? ""));
+    python.addEventListener("progress", progress);
+    try {
+      const message = { widget: this.spec.id, values: this.values, source: this.source };
+      const text = await python.call("view", message, { timeoutMs: LIVE_LIMIT_MS, packages: ["numpy"] });
+      if (!this.mounted) return;
+      /** @type {Answer} */
+      const answer = JSON.parse(text);
+      this.#showAnswer(answer, turn);
+    } catch (error) {
+      if (this.mounted) this.#failed(/** @type {PythonFailure} */ (error));
+    } finally {
+      python.removeEventListener("progress", progress);
+    }
+  }
+
+  /** @param {Answer} answer @param {number} turn */
+  #showAnswer(answer, turn) {
+    this.dispatchEvent(new CustomEvent("edu:answer", { detail: answer }));
+    if (!answer.ok) {
+      const { type, message, line } = answer.error ?? { type: "Error", message: "no message", line: null };
+      this.#setState("error");
+      this.say(`${type}${line ? `, line ${line} of the code` : ""}: ${message} The picture shows the last good result.`);
+      return;
+    }
+    this.answer = answer;
+    this.show(answer.parts, answer.summary);
+    if (turn !== this.asked) return;
+    this.#setState("live");
+    this.say(this.source === null ? "Live: computed by Python on this page." : "Live: computed by your edited code.");
+  }
+
+  /** @param {PythonFailure} failure */
+  #failed(failure) {
+    this.#setState("error");
+    const restarts = ["timeout", "stopped", "crashed", "memory"].includes(failure.kind);
+    this.say(`${explain(failure)}${restarts ? " Python restarted." : ""} The picture shows the last good result.`);
+    if (!restarts && failure.kind !== "python") {
+      this.live = false;
+      this.button("live").disabled = false;
+    }
+  }
+
+  #pythonRestarted() {
+    if (this.live && !this.evaluating) this.say("Python restarted; the next move runs in a new one.");
+  }
+
+  /** Open the mechanism's source; replaced by widget_edit.js when its editor is loaded. */
+  async edit() {
+    const { openEditor } = await import("./widget_edit.js");
+    if (this.mounted) await openEditor(this);
+  }
+
+  /** @param {string} text @param {string} done */
+  async #copy(text, done) {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.say(done);
+    } catch {
+      this.say(text);
+    }
+  }
+
+  #copyData() {
+    const { id, mechanism } = this.spec;
+    const data = { widget: id, mechanism: mechanism.module, edited: this.source !== null, values: this.values };
+    const result = this.answer ? { summary: this.answer.summary, data: this.answer.data } : null;
+    const text = JSON.stringify({ ...data, result }, null, 2);
+    return this.#copy(text, result ? "Values and result are copied as JSON." : "Values are copied as JSON; run live to add the result.");
+  }
+}
