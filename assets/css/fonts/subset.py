@@ -1,0 +1,63 @@
+"""Make the site's web fonts: smaller cuts of the packages `@fontsource-variable/*` pinned in package-lock.json.
+
+The published Latin files weigh 190 KB for the four faces a chapter shows; these weigh about half. Kept are the letters of
+western European languages, the punctuation and the few mathematical signs that the course writes outside formulas, weights
+400 to 700, kerning and tabular figures. The serif is renamed inside the file, because its licence (SIL OFL 1.1) reserves
+the name "Source" for unmodified copies.
+
+Run by hand after a font package changed, then commit the four files (needs `fonttools` and `brotli`, which the site's
+build does not):
+
+    python assets/css/fonts/subset.py
+"""
+
+from pathlib import Path
+
+from fontTools.subset import Options, Subsetter
+from fontTools.ttLib import TTFont
+from fontTools.varLib import instancer
+
+HERE = Path(__file__).resolve().parent
+PACKAGES = HERE.parents[2] / "node_modules" / "@fontsource-variable"
+FACES = {
+    "edu-serif": "source-serif-4/files/source-serif-4-latin-wght-normal.woff2",
+    "edu-serif-italic": "source-serif-4/files/source-serif-4-latin-wght-italic.woff2",
+    "edu-sans": "inter/files/inter-latin-wght-normal.woff2",
+    "edu-mono": "jetbrains-mono/files/jetbrains-mono-latin-wght-normal.woff2",
+}
+LETTERS = [*range(0x20, 0x7F), *range(0xA0, 0x100), 0x152, 0x153]
+PUNCTUATION = [0x2009, 0x200A, *range(0x2010, 0x2016), *range(0x2018, 0x201F), 0x2022, 0x2026, 0x202F, 0x2039, 0x203A]
+SIGNS = [0x2032, *range(0x2070, 0x208A), 0x20AC, *range(0x2190, 0x2194), 0x2202, 0x2206, 0x2211, 0x2212, 0x221A]
+SIGNS += [0x221E, 0x2248, 0x2260, 0x2264, 0x2265]
+FEATURES = ["kern", "mark", "mkmk", "ccmp", "locl", "tnum"]
+WEIGHTS = (400, 700)
+
+
+def subset(source: Path, family: str) -> TTFont:
+    """Return the font with our characters and weights, under the given family name."""
+    font = TTFont(source, recalcTimestamp=False)
+    options = Options(layout_features=FEATURES, flavor="woff2", hinting=False, name_IDs=[0, 1, 2, 4, 6, 13, 14])
+    subsetter = Subsetter(options)
+    subsetter.populate(unicodes=LETTERS + PUNCTUATION + SIGNS)
+    subsetter.subset(font)
+    instancer.instantiateVariableFont(font, {"wght": WEIGHTS}, inplace=True)
+    for record in font["name"].names:
+        if record.nameID in (1, 4):
+            record.string = family
+        elif record.nameID == 6:
+            record.string = family.replace(" ", "")
+    font.flavor = "woff2"
+    return font
+
+
+def main() -> None:
+    """Write the four files beside this script and print their sizes."""
+    for name, source in FACES.items():
+        font = subset(PACKAGES / source, name.replace("-", " ").title())
+        target = HERE / f"{name}.woff2"
+        font.save(target)
+        print(f"{target.name}  {target.stat().st_size / 1000:.1f} KB")
+
+
+if __name__ == "__main__":
+    main()
