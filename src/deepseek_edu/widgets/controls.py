@@ -1,0 +1,173 @@
+"""The controls of widgets: what a reader can set, and the check of every value that comes in.
+
+A control is the annotation of a parameter; the parameter's default is the start value. `check` returns the value in
+its one canonical form (a slider value is exactly `min + k·step`, rounded to the decimals of the step), so that equal
+settings are equal values, and raises `ControlError` otherwise.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from deepseek_edu.drawing.numbers import fixed
+
+
+class ControlError(ValueError):
+    """A control got a value it cannot take. Attributes: `control`, `got`, `allowed`."""
+
+    def __init__(self, control: str, got: object, allowed: str) -> None:
+        self.control = control
+        self.got = got
+        self.allowed = allowed
+        super().__init__(f"control {control!r}: got {got!r}, allowed: {allowed}")
+
+
+def _decimals(step: float) -> int:
+    return len(f"{step:.10f}".rstrip("0").partition(".")[2])
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Numbers from `min` to `max` in steps."""
+
+    min: float
+    max: float
+    step: float
+    label: str
+
+    @property
+    def places(self) -> int:
+        """Decimals of the step, and so of every value."""
+        return max(_decimals(self.step), _decimals(self.min))
+
+    @property
+    def count(self) -> int:
+        """How many steps there are; values are indices 0 … count."""
+        return round((self.max - self.min) / self.step)
+
+    def at(self, index: int) -> float:
+        """The value of a step index."""
+        return round(self.min + index * self.step, self.places) + 0.0
+
+    def index(self, value: float) -> int:
+        """The step index of a value."""
+        return round((value - self.min) / self.step)
+
+    def number(self, name: str, value: object) -> float:
+        """Check one number; `name` says whose it is in the error."""
+        allowed = f"a number from {self.min:g} to {self.max:g} in steps of {self.step:g}"
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise ControlError(name, value, allowed)
+        if not self.min - 1e-9 <= value <= self.max + 1e-9:
+            raise ControlError(name, value, allowed)
+        exact = self.at(self.index(value))
+        if abs(exact - value) > 1e-9 * max(1.0, abs(value)):
+            raise ControlError(name, value, allowed)
+        return exact
+
+
+@dataclass(frozen=True)
+class Slider(_Grid):
+    """A number on a slider. `unit` follows it in the read-out and in the value text of screen readers."""
+
+    unit: str = ""
+    help: str = ""
+    when: Mapping[str, str] = field(default_factory=dict)
+    kind = "slider"
+
+    def check(self, name: str, value: object) -> float:
+        return self.number(name, value)
+
+    def key(self, value: float) -> str:
+        return str(self.index(value))
+
+    def text(self, value: float) -> str:
+        """The value as it is read out."""
+        return fixed(value, self.places) + (f" {self.unit}" if self.unit else "")
+
+    def spec(self) -> dict:
+        return {"min": self.min, "max": self.max, "step": self.step, "unit": self.unit}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few options, `{value: label}`, as a select or as segments (radio buttons side by side)."""
+
+    options: Mapping[str, str]
+    label: str
+    help: str = ""
+    look: str = "select"
+    when: Mapping[str, str] = field(default_factory=dict)
+    kind = "choice"
+
+    def __post_init__(self) -> None:
+        if self.look not in ("select", "segments"):
+            raise ValueError(f"Choice {self.label!r}: look is {self.look!r}, expected 'select' or 'segments'")
+
+    def check(self, name: str, value: object) -> str:
+        if not isinstance(value, str) or value not in self.options:
+            raise ControlError(name, value, "one of " + ", ".join(self.options))
+        return value
+
+    def key(self, value: str) -> str:
+        return value
+
+    def text(self, value: str) -> str:
+        return self.options[value]
+
+    def spec(self) -> dict:
+        return {"options": dict(self.options), "look": self.look}
+
+
+@dataclass(frozen=True)
+class Toggle:
+    """A switch: true or false."""
+
+    label: str
+    help: str = ""
+    when: Mapping[str, str] = field(default_factory=dict)
+    kind = "toggle"
+
+    def check(self, name: str, value: object) -> bool:
+        if not isinstance(value, bool):
+            raise ControlError(name, value, "true or false")
+        return value
+
+    def key(self, value: bool) -> str:
+        return str(int(value))
+
+    def text(self, value: bool) -> str:
+        return "on" if value else "off"
+
+    def spec(self) -> dict:
+        return {}
+
+
+@dataclass(frozen=True)
+class Numbers(_Grid):
+    """A list of exactly `length` numbers, each with an input of its own."""
+
+    length: int = 16
+    unit: str = ""
+    help: str = ""
+    when: Mapping[str, str] = field(default_factory=dict)
+    kind = "numbers"
+
+    def check(self, name: str, value: object) -> tuple[float, ...]:
+        if not isinstance(value, (list, tuple)) or len(value) != self.length:
+            raise ControlError(
+                name, value if not isinstance(value, (list, tuple)) else f"{len(value)} numbers", f"{self.length} numbers"
+            )
+        return tuple(self.number(f"{name}[{i}]", item) for i, item in enumerate(value))
+
+    def key(self, value: tuple[float, ...]) -> str:
+        return ",".join(str(self.index(item)) for item in value)
+
+    def text(self, value: tuple[float, ...]) -> str:
+        return ", ".join(fixed(item, self.places) for item in value)
+
+    def spec(self) -> dict:
+        return {"min": self.min, "max": self.max, "step": self.step, "unit": self.unit, "length": self.length}
+
+
+Control = Slider | Choice | Toggle | Numbers

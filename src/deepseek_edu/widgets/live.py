@@ -1,0 +1,127 @@
+"""Evaluation for the page's worker: JSON in, JSON out, optionally with an edited mechanism.
+
+The edited text runs inside the mechanism's own module, so every function of the package that uses the mechanism sees
+the change; after the call the module is as it was before. A worker runs one call at a time.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+from . import get
+from .contract import Widget
+from .parts import plain
+from .render import render_parts
+
+EDITED = "<edited mechanism>"
+_STDOUT_LIMIT = 4000
+
+
+def evaluate_json(id: str, values_json: str, source: str | None = None) -> str:
+    """Evaluate a widget.
+
+    Args:
+        id: the widget.
+        values_json: control values as a JSON object; missing controls are at their start value.
+        source: edited text of the mechanism's functions, or `None` for the mechanism as it is.
+
+    Returns:
+        JSON: `{"ok": true, "summary", "parts": [html], "data"}`, with "stdout" if the edited text printed, or
+        `{"ok": false, "error": {"type", "message", "line", "traceback"}}`; `line` counts in the edited text and is null
+        when the fault was not met there.
+    """
+    printed: list[str] = []
+    try:
+        chosen = get(id)
+        values = chosen.canonical(json.loads(values_json))
+        with edited_mechanism(chosen, source), _captured(printed):
+            view = chosen.view(values)
+        answer = {"ok": True, "summary": view.summary, "parts": render_parts(view), "data": view.data()}
+    except (Exception, SystemExit) as error:
+        answer = {"ok": False, "error": _describe(error, source)}
+    if printed and printed[0]:
+        answer["stdout"] = printed[0]
+    return json.dumps(plain(answer), ensure_ascii=False, allow_nan=False)
+
+
+def mechanism_source(widget: Widget) -> str:
+    """The text of the mechanism's functions for the editor: as in the package, docstrings cut to their first line."""
+    if not widget.module:
+        return ""
+    import inspect
+
+    module = import_module(widget.module)
+    return "\n\n".join(_short_docstring(inspect.getsource(getattr(module, name))).rstrip() + "\n" for name in widget.names)
+
+
+@contextmanager
+def edited_mechanism(widget: Widget, source: str | None) -> Iterator[None]:
+    """Run `source` in the mechanism's module for the time of the block."""
+    if source is None or not widget.module:
+        yield
+        return
+    namespace = import_module(widget.module).__dict__
+    before = dict(namespace)
+    try:
+        exec(compile(source, EDITED, "exec"), namespace)
+        yield
+    finally:
+        namespace.clear()
+        namespace.update(before)
+
+
+@contextmanager
+def _captured(printed: list[str]) -> Iterator[None]:
+    import contextlib
+    import io
+
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out):
+            yield
+    finally:
+        printed.append(out.getvalue()[:_STDOUT_LIMIT])
+
+
+def _describe(error: BaseException, source: str | None) -> dict:
+    """Type, message and the last line of the edited text that took part."""
+    line = None
+    if isinstance(error, SyntaxError) and error.filename == EDITED:
+        line, message = error.lineno, error.msg
+    else:
+        message = str(error) or "no message"
+        step = error.__traceback__
+        while step is not None:
+            if step.tb_frame.f_code.co_filename == EDITED:
+                line = step.tb_lineno
+            step = step.tb_next
+    return {"type": type(error).__name__, "message": message, "line": line, "traceback": _traceback(error, source)}
+
+
+def _traceback(error: BaseException, source: str | None) -> str:
+    """The traceback as text, with the lines of the edited text in it, bounded in length."""
+    import linecache
+    import traceback
+
+    if source is not None:
+        linecache.cache[EDITED] = (len(source), None, source.splitlines(keepends=True), EDITED)
+    try:
+        return "".join(traceback.format_exception(error, limit=-12))[-_STDOUT_LIMIT:]
+    finally:
+        linecache.cache.pop(EDITED, None)
+
+
+def _short_docstring(text: str) -> str:
+    """A function's source with its docstring cut to the first line: an editor is for the code."""
+    import ast
+
+    function = ast.parse(text).body[0]
+    first = function.body[0]
+    if not (isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)):
+        return text
+    if first.end_lineno == first.lineno:
+        return text
+    lines = text.splitlines(keepends=True)
+    head = lines[first.lineno - 1].rstrip() + '"""\n'
+    return "".join(lines[: first.lineno - 1]) + head + "".join(lines[first.end_lineno :])

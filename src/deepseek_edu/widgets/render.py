@@ -1,0 +1,212 @@
+"""HTML of widgets: the parts of a view, the native inputs of its controls, and the whole element for a page.
+
+Parts carry no ids, so that a precomputed part can be shown in any instance of the widget on a page.
+"""
+
+import json
+from collections.abc import Mapping
+
+from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.svg import element, escape
+
+from .contract import Choice, Numbers, Slider, Toggle, Widget
+from .parts import Metrics, Prose, Steps, Table, View, kind_of
+
+_NOSCRIPT = (
+    "This is the start state, computed when the site was built. With JavaScript switched on, the controls work and the "
+    "code can be edited and run."
+)
+_ACTIONS = {"live": "Run live", "edit": "Edit the code", "reset": "Reset", "link": "Copy link", "copy": "Copy as data"}
+
+
+def render_parts(view: View, prefix: str = "") -> list[str]:
+    """HTML of each part. With a `prefix`, unique in the page, pictures are named through ids instead of `aria-label`."""
+    rendered = []
+    for index, part in enumerate(view.parts):
+        kind = kind_of(part)
+        if kind in ("picture", "chart"):
+            rendered.append(part.html(f"{prefix}-{index}" if prefix else None))
+        else:
+            rendered.append(_RENDER[kind](part))
+    return rendered
+
+
+def _metrics(part: Metrics) -> str:
+    items = []
+    for item in part.items:
+        unit = element("span", " " + escape(item.unit), class_="edu-metric__unit") if item.unit else ""
+        note = element("dd", escape(item.note), class_="edu-metric__note") if item.note else ""
+        role = f" edu-metric--{item.role}" if item.role else ""
+        items.append(
+            f'<div class="edu-metric{escape(role)}"><dt>{escape(item.label)}</dt>'
+            f'<dd class="edu-metric__value">{escape(item.shown)}{unit}</dd>{note}</div>'
+        )
+    return element("dl", *items, class_="edu-metrics", aria_label=part.label or None)
+
+
+def _table(part: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in part.columns)
+    body = []
+    for index, row in enumerate(part.rows):
+        words = part.text[index] if part.text else [""] * len(row)
+        cells = [escape(text or (show(v) if isinstance(v, float) else v)) for text, v in zip(words, row, strict=True)]
+        selected = ' class="edu-table__selected"' if index in part.selected else ""
+        cells_html = "".join(f"<td>{cell}</td>" for cell in cells[1:])
+        body.append(f'<tr{selected}><th scope="row">{cells[0]}</th>{cells_html}</tr>')
+    caption = escape(part.caption)
+    inner = "" if part.folded else f"<caption>{caption}</caption>"
+    table = f"<table>{inner}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+    scroll = f'<div class="edu-table" role="region" tabindex="0" aria-label="{caption}">{table}</div>'
+    return f'<details class="edu-details"><summary>{caption}</summary>{scroll}</details>' if part.folded else scroll
+
+
+def _prose(part: Prose) -> str:
+    role = f" edu-prose--{part.role}" if part.role else ""
+    return f'<p class="edu-prose{escape(role)}">{escape(part.text)}</p>'
+
+
+def _steps(part: Steps) -> str:
+    return element("ol", *(f"<li>{escape(item)}</li>" for item in part.items), class_="edu-steps", aria_label=part.label or None)
+
+
+_RENDER = {"metrics": _metrics, "table": _table, "prose": _prose, "steps": _steps}
+
+
+def render_controls(widget: Widget, values: Mapping[str, object], prefix: str) -> str:
+    """The native inputs. `prefix` is the id of the element on its page."""
+    return "".join(_control(widget, name, values, f"{prefix}-{name}") for name in widget.controls)
+
+
+def _control(widget: Widget, name: str, values: Mapping[str, object], id: str) -> str:
+    control, value = widget.controls[name], values[name]
+    help_id = f"{id}-help" if control.help else None
+    label = escape(control.label)
+    described = f' aria-describedby="{escape(help_id)}"' if help_id else ""
+    tag, head = "div", f'<label class="edu-control__label" for="{escape(id)}">{label}</label>'
+    if isinstance(control, Slider):
+        text = escape(control.text(value))
+        body = (
+            f'<input type="range" id="{escape(id)}" min="{_js(control.min)}" max="{_js(control.max)}" '
+            f'step="{_js(control.step)}" value="{_js(value)}" aria-valuetext="{text}"{described}>'
+            f'<output for="{escape(id)}">{text}</output>'
+        )
+    elif isinstance(control, Toggle):
+        body = f'<input type="checkbox" id="{escape(id)}"{" checked" if value else ""}{described}>'
+    elif isinstance(control, Choice) and control.look == "select":
+        options = "".join(
+            f'<option value="{escape(key)}"{" selected" if key == value else ""}>{escape(words)}</option>'
+            for key, words in control.options.items()
+        )
+        body = f'<select id="{escape(id)}"{described}>{options}</select>'
+    else:
+        tag, head = "fieldset", f'<legend class="edu-control__label">{label}</legend>'
+        body = _segments(control, value, id) if isinstance(control, Choice) else _numbers(control, value, id)
+    note = f'<p class="edu-control__help" id="{escape(help_id)}">{escape(control.help)}</p>' if help_id else ""
+    look = f' data-look="{control.look}"' if isinstance(control, Choice) else ""
+    hidden = "" if widget.shown(name, values) else " hidden"
+    return (
+        f'<{tag} class="edu-control" data-control="{escape(name)}" data-kind="{control.kind}"{look}'
+        f"{described if tag == 'fieldset' else ''}{hidden}>{head}{body}{note}</{tag}>"
+    )
+
+
+def _segments(control: Choice, value: object, id: str) -> str:
+    return '<div class="edu-segments">' + "".join(
+        f'<span class="edu-segment"><input type="radio" name="{escape(id)}" id="{escape(id)}-{index}" '
+        f'value="{escape(key)}"{" checked" if key == value else ""}>'
+        f'<label for="{escape(id)}-{index}">{escape(words)}</label></span>'
+        for index, (key, words) in enumerate(control.options.items())
+    ) + "</div>"
+
+
+def _numbers(control: Numbers, value: tuple[float, ...], id: str) -> str:
+    return '<div class="edu-numbers">' + "".join(
+        f'<span class="edu-number"><label for="{escape(id)}-{index}">'
+        f'<span class="edu-visually-hidden">{escape(control.label)}, number </span>{index}</label>'
+        f'<input type="number" inputmode="decimal" id="{escape(id)}-{index}" min="{_js(control.min)}" '
+        f'max="{_js(control.max)}" step="{_js(control.step)}" value="{_js(item)}"></span>'
+        for index, item in enumerate(value)
+    ) + "</div>"
+
+
+def _js(value: float) -> str:
+    """A number the way HTML attributes and JavaScript write it."""
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def control_specs(widget: Widget) -> list[dict]:
+    """The controls as plain data for the page's script."""
+    return [
+        {"name": name, "kind": control.kind, "label": control.label, "when": dict(control.when), **control.spec()}
+        for name, control in widget.controls.items()
+    ]
+
+
+def render_widget(
+    widget: Widget,
+    values: Mapping[str, object] | None = None,
+    states_path: str = "",
+    *,
+    instance: int = 1,
+    live_size: str = "",
+    heading: str = "h3",
+) -> str:
+    """The element for a page, complete without JavaScript.
+
+    Args:
+        widget: a registered widget, or its id.
+        values: start values of this instance; others are the widget's own.
+        states_path: path of the precomputed states below the folder of the site's own files.
+        instance: 1 for the first one of this widget on its page, 2 for the second …
+        live_size: what "Run live" loads, for example "9.4 MB".
+        heading: tag of the title, to fit the page's outline.
+
+    Raises:
+        ControlError: a start value is not allowed.
+    """
+    from .live import mechanism_source
+
+    if isinstance(widget, str):
+        from . import get
+
+        widget = get(widget)
+    id = f"widget-{widget.id}" + (f"-{instance}" if instance > 1 else "")
+    checked = widget.check(values or {})
+    view = widget.view(widget.canonical(checked))
+    parts = "".join(f'<div class="edu-part" data-part="{i}">{html}</div>' for i, html in enumerate(render_parts(view)))
+    spec = {
+        "id": widget.id,
+        "title": widget.title,
+        "controls": control_specs(widget),
+        "defaults": _plain(widget.defaults),
+        "values": _plain(checked),
+        "mechanism": {"module": widget.module, "names": list(widget.names), "source": mechanism_source(widget)},
+    }
+    buttons = "".join(
+        f'<button type="button" class="edu-button" data-action="{action}" hidden>{label}</button>'
+        for action, label in _ACTIONS.items()
+    )
+    data = f' data-states="{escape(states_path)}"' if states_path else ""
+    data += f' data-live-size="{escape(live_size)}"' if live_size else ""
+    return (
+        f'<edu-widget id="{id}" data-widget="{escape(widget.id)}"{data}>'
+        f'<section class="edu-widget" aria-labelledby="{id}-title">'
+        f'<header class="edu-widget__head"><p class="edu-widget__kind">Widget</p>'
+        f'<{heading} class="edu-widget__title" id="{id}-title">{escape(widget.title)}</{heading}></header>'
+        f'<form class="edu-controls"><fieldset disabled aria-label="Controls">{render_controls(widget, checked, id)}'
+        f'</fieldset></form><div class="edu-view">{parts}</div>'
+        f'<p class="edu-summary" role="status" aria-live="polite">{escape(view.summary)}</p>'
+        f'<div class="edu-widget__bar" hidden>{buttons}<p class="edu-status" role="status"></p></div>'
+        f'<div class="edu-editor" hidden></div><noscript><p class="edu-noscript">{_NOSCRIPT}</p></noscript>'
+        f'<script type="application/json" class="edu-spec">{_script(spec)}</script></section></edu-widget>'
+    )
+
+
+def _script(value: object) -> str:
+    from deepseek_edu.drawing.chart import json_for_script
+
+    return json_for_script(value)
+
+
+def _plain(values: Mapping[str, object]) -> dict:
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}

@@ -1,0 +1,101 @@
+"""States computed at build time, so that a reader's first moves need no Python.
+
+Which states: for every combination of choices and switches, the start values; along each
+slider a bounded number of stops, all of them where the choices are those of the start, fewer elsewhere.
+Pictures and tables that several states share are stored once.
+"""
+
+import gzip
+import itertools
+import json
+import random
+from collections.abc import Iterator, Mapping
+
+from .contract import Choice, Slider, Toggle, Widget
+from .render import render_parts
+
+VERSION = 1
+STOPS_AT_START = 400
+STOPS_ELSEWHERE = 33
+
+
+def state_key(widget: Widget, values: Mapping[str, object]) -> str:
+    """The name of a state: `control=value` for every control in order, joined by `;`.
+
+    A slider's value is its step index, a choice its option, a switch 0 or 1, a list its step indices joined by commas.
+    A hidden control counts as its default, whatever it was set to.
+    """
+    canonical = widget.canonical(values)
+    return ";".join(f"{name}={control.key(canonical[name])}" for name, control in widget.controls.items())
+
+
+def planned(widget: Widget) -> Iterator[dict[str, object]]:
+    """Control values worth computing in advance, the start first; some may be the same state."""
+    yield dict(widget.defaults)
+    switches = {
+        name: list(control.options) if isinstance(control, Choice) else [False, True]
+        for name, control in widget.controls.items()
+        if isinstance(control, (Choice, Toggle))
+    }
+    for options in itertools.product(*switches.values()):
+        base = {**widget.defaults, **dict(zip(switches, options, strict=True))}
+        if any(base[name] != widget.canonical(base)[name] for name in switches):
+            continue
+        yield base
+        changed = sum(base[name] != widget.defaults[name] for name in switches)
+        for name, control in widget.controls.items():
+            if not widget.shown(name, base):
+                continue
+            if isinstance(control, Slider):
+                stops = STOPS_ELSEWHERE if changed else STOPS_AT_START
+                for index in _spread(control.count, stops):
+                    yield {**base, name: control.at(index)}
+
+
+def _spread(count: int, stops: int) -> list[int]:
+    """Indices 0 … count, thinned evenly to at most `stops`."""
+    stride = -(-count // (stops - 1))
+    return sorted({*range(0, count + 1, stride), count})
+
+
+def precompute(widget: Widget) -> dict:
+    """All planned states: `{"version", "fragments": [html], "states": {key: [indices]}, "summaries": {key: text}}`."""
+    fragments: dict[str, int] = {}
+    states: dict[str, list[int]] = {}
+    summaries: dict[str, str] = {}
+    for values in planned(widget):
+        key = state_key(widget, values)
+        if key in states:
+            continue
+        view = widget.view(widget.canonical(values))
+        states[key] = [fragments.setdefault(html, len(fragments)) for html in render_parts(view)]
+        summaries[key] = view.summary
+    return {"version": VERSION, "fragments": list(fragments), "states": states, "summaries": summaries}
+
+
+def states_bytes(widget: Widget) -> bytes:
+    """The JSON file of the precomputed states; the same bytes every time."""
+    text = json.dumps(precompute(widget), ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8")
+
+
+def compressed_size(data: bytes) -> int:
+    """Bytes after gzip at its best."""
+    return len(gzip.compress(data, 9, mtime=0))
+
+
+def random_values(widget: Widget, count: int, seed: int) -> Iterator[dict[str, object]]:
+    """`count` settings with every control at random, the same for the same seed."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        values: dict[str, object] = {}
+        for name, control in widget.controls.items():
+            if isinstance(control, Slider):
+                values[name] = control.at(chance.randint(0, control.count))
+            elif isinstance(control, Choice):
+                values[name] = chance.choice(list(control.options))
+            elif isinstance(control, Toggle):
+                values[name] = chance.random() < 0.5
+            else:
+                values[name] = tuple(control.at(chance.randint(0, control.count)) for _ in range(control.length))
+        yield values
