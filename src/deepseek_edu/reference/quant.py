@@ -195,7 +195,7 @@ def encode_e8m0(scale):
     wrong = (mantissa != 0.5) | (exponent < -126) | (exponent > 128)
     if np.any(wrong):
         raise ValueError(
-            f"scale must be a power of two from 2**-127 to 2**127; got {scale[wrong].flat[0]!r}; "
+            f"scale must be a power of two from 2**-127 to 2**127; got {scale[wrong].flat[0]}; "
             "round it with power_of_two_at_least first"
         )
     return (exponent - 1 + 127).astype(np.uint8)
@@ -282,11 +282,16 @@ def scale_e8m0_for_fp8(amax):
 
 
 def power_of_two_at_least(x):
-    """Return the smallest power of two that is not below each x > 0, exactly: no logarithm is taken.
+    """Return the smallest power of two that is not below each x: float32, exact, since no logarithm is taken.
+
+    Raises ValueError for x outside 2**-127 … 2**127, the range of E8M0.
 
     >>> power_of_two_at_least(np.float32([1.0, 1.0000001, 3.0])).tolist()
     [1.0, 2.0, 4.0]
     """
+    x = real_numbers(x, "x")
+    if np.any((x < 2.0**-127) | (x > 2.0**127)):
+        raise ValueError(f"x must be 2**-127 … 2**127; got {x.min()} … {x.max()}; apply the floor of the format first")
     mantissa, exponent = np.frexp(x)  # x = mantissa · 2**exponent with 0.5 ≤ mantissa < 1
     return np.ldexp(np.float32(1), np.where(mantissa == 0.5, exponent - 1, exponent))
 
@@ -320,10 +325,14 @@ def pack_nibbles(codes):
 def unpack_nibbles(packed):
     """Return the two codes of each byte in channel order: uint8 0 … 15, last dimension doubled.
 
+    Raises ValueError for what is not an array of bytes.
+
     >>> unpack_nibbles([0x21]).tolist()
     [1, 2]
     """
     packed = integers(packed, "packed", 255)
+    if packed.ndim == 0:
+        raise ValueError("packed must have at least one dimension; got a single number; put it in a list")
     pairs = np.stack([packed & 15, packed >> 4], axis=-1)  # … n/2 2
     return pairs.reshape(*packed.shape[:-1], -1)
 
