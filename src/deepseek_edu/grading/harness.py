@@ -143,11 +143,11 @@ def check_source(source, functions=(), forbidden=FORBIDDEN):
 
     Args:
         source: the text of the submission.
-        functions: names that have to be defined at top level, once each.
+        functions: names that may be defined at top level only once.
         forbidden: packages that a submission may not import.
 
     Raises:
-        SubmissionError: with the line, for a syntax error, an empty file, a missing or repeated function, a forbidden import.
+        SubmissionError: with the line, for a syntax error, an empty file, a repeated function, a forbidden import.
     """
     if not source.strip():
         raise SubmissionError("the file is empty", 1, "empty")
@@ -170,25 +170,30 @@ def check_source(source, functions=(), forbidden=FORBIDDEN):
             if name.partition(".")[0] in forbidden:
                 raise SubmissionError(f"a submission may not import {name}: write the function yourself",
                                       node.lineno, "forbidden")
+    defined = _defined(tree)
+    for name in functions:
+        found = defined.get(name, [])
+        if len(found) > 1:
+            raise SubmissionError(f"{name} is defined {len(found)} times, on lines {', '.join(map(_str, found))}: keep one",
+                                  found[1], "duplicate")
+    return code
+
+
+def _defined(tree):
+    """Line numbers of the functions and classes of the top level, by name."""
     lines = {}
     for node in tree.body:
         if _isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             lines.setdefault(node.name, []).append(node.lineno)
-    for name in functions:
-        found = lines.get(name, [])
-        if len(found) > 1:
-            raise SubmissionError(f"{name} is defined {len(found)} times, on lines {_listed(found)}: keep one",
-                                  found[1], "duplicate")
-        if not found and not _bound(tree, name):
-            raise SubmissionError(f"there is no function {name}; defined here: {_listed(sorted(lines)) or 'nothing'}",
-                                  None, "missing")
-    return code
+    return lines
 
 
-def _bound(tree, name):
-    """True when the name is assigned or imported somewhere at top level, as in ``encode = quantise``."""
-    return any(_isinstance(node, ast.Name) and node.id == name and _isinstance(node.ctx, ast.Store)
-               or _isinstance(node, ast.alias) and (node.asname or node.name) == name for node in ast.walk(tree))
+def missing_function(source, name):
+    """The SubmissionError that says which functions are there instead of the one that is not."""
+    defined = _defined(ast.parse(source, FILENAME))
+    there = ", ".join(f"{other} (line {lines[0]})" for other, lines in defined.items())
+    alike = [lines[0] for other, lines in defined.items() if other.lower() == name.lower()]
+    return SubmissionError(f"there is no function {name}; functions here: {there or 'none'}", alike[0] if alike else 1, "missing")
 
 
 def _quote(text):
@@ -196,15 +201,15 @@ def _quote(text):
     return f": {text[:80]}" if text else ""
 
 
-def _listed(items):
-    return ", ".join(_str(item) for item in items)
-
-
-def load_submission(source, functions=(), forbidden=FORBIDDEN):
+def load_submission(source, functions=(), forbidden=FORBIDDEN, partial=False):
     """Run the top level of a submission and return its namespace.
 
+    Args:
+        source, functions, forbidden: as for `check_source`.
+        partial: accept a submission that lacks some of the functions, but not all of them.
+
     Raises:
-        SubmissionError: what `check_source` raises, and any exception of the top level with its line.
+        SubmissionError: what `check_source` raises, a missing function, any exception of the top level with its line.
     """
     code = check_source(source, functions, forbidden)
     namespace = {"__name__": "submission", "__file__": FILENAME, "__builtins__": builtins}
@@ -213,10 +218,11 @@ def load_submission(source, functions=(), forbidden=FORBIDDEN):
             _exec(code, namespace)
     except BaseException as error:  # SystemExit and KeyboardInterrupt are the submission's too
         about = describe_error(error)
-        raise SubmissionError(f"{about['type']} while loading: {about['message']}", about["line"], about["type"]) from None
-    for name in functions:
-        if not callable(namespace.get(name)):
-            raise SubmissionError(f"{name} is not a function after loading the file", None, "missing")
+        message = f"{about['type']} while loading: {about['message']}"
+        raise SubmissionError(message, about["line"], about["type"]) from None
+    absent = [name for name in functions if not callable(namespace.get(name))]
+    if absent and (not partial or len(absent) == len(functions)):
+        raise missing_function(source, absent[0])
     return namespace
 
 
@@ -228,6 +234,9 @@ def run_case(namespace, function, args):
         ``{"status": "unsupported", "error"}``, each with "stdout" (the first 4 000 characters) and "threads" (how many
         threads the call left running).
     """
+    if not callable(namespace.get(function)):
+        error = {"type": "missing", "message": f"there is no function {function}", "line": None}
+        return {"status": "raised", "error": error, "stdout": "", "threads": 0}
     before = threading.active_count()
     captured = _Captured()
     try:
@@ -250,7 +259,7 @@ def dump_answer(answer):
 
 
 def describe_error(error):
-    """``{"type", "message", "line"}`` of an exception; the line is the last one inside the submission."""
+    """Give ``{"type", "message", "line"}`` of an exception; the line is the last one inside the submission."""
     try:
         message = _str(error)[:500]
     except BaseException:  # an exception whose own text raises
