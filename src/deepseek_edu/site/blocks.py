@@ -31,7 +31,7 @@ def render_widget(piece: Piece, page: PageContext) -> str:
 
     body = check(load(piece.body, piece.place.after(1)), WIDGET, "a widget", piece.place)
     id, at = body["id"], body.line_of("id")
-    known = widgets.ids()
+    known = widgets.names()
     if id not in known:
         raise SourceError(at.file, at.line, f"the unknown widget {id}", one_of(known, id))
     values = dict(body.get("values", {}))
@@ -40,7 +40,7 @@ def render_widget(piece: Piece, page: PageContext) -> str:
             id,
             values,
             page.project.staged.get("states", {}).get(id, ""),
-            instance=page.numbered(f"widget-{id}"),
+            instance=page.count(f"widget-{id}"),
             live_size=page.project.staged.get("live", {}).get("widget", ""),
         )
     except widgets.ControlError as error:

@@ -71,10 +71,10 @@ class PageContext:
         self.used[id] = place
         return id
 
-    def numbered(self, id: str) -> str:
-        """Return the id, with -2, -3, … from the second use on."""
+    def count(self, id: str) -> int:
+        """Return 1 for the first use of an id on the page, 2 for the second, and so on."""
         self.counts[id] = self.counts.get(id, 0) + 1
-        return id if self.counts[id] == 1 else f"{id}-{self.counts[id]}"
+        return self.counts[id]
 
     def markdown(self, text: str, place: Place, prefix: str = "", level: int = 4) -> str:
         """Render Markdown inside a block. Headings start at `level` and get ids that begin with `prefix`."""

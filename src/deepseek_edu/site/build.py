@@ -1,0 +1,137 @@
+"""Build the site: stage, render, finish, check, and put the result in place in one step.
+
+A failed build leaves the previous site as it was. A build whose sources are those of the last one does nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+SOURCES = (
+    "course",
+    "labs",
+    "notebooks",
+    "assets",
+    "src/deepseek_edu",
+    "mkdocs.yml",
+    "pyproject.toml",
+    "requirements/site.txt",
+    "package-lock.json",
+)
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build did: the folder, whether anything had changed, and the seconds it took."""
+
+    site: Path
+    fresh: bool
+    seconds: float
+
+
+def build(
+    root: Path,
+    out: Path,
+    shell: str = "material",
+    *,
+    work: Path | None = None,
+    force: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Built:
+    """Build the site of the repository `root` into `out`.
+
+    Args:
+        root: repository root.
+        out: folder of the finished site; replaced as a whole, and only by a site that passed every step.
+        shell: "material" or "zensical".
+        work: folder for intermediate files, default `build` in the repository.
+        force: build even if nothing changed.
+        say: receives one line per step.
+
+    Raises:
+        SiteError: with file, line, what was found and what is allowed.
+    """
+    started = time.perf_counter()
+    root, out = root.resolve(), out.resolve()
+    work = (work or root / "build").resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    with _alone(work):
+        stamp_file = work / f"stamp-{hashlib.sha256(f'{out}{shell}'.encode()).hexdigest()[:12]}.json"
+        inputs = _inputs(root, shell)
+        if not force and _unchanged(stamp_file, inputs, out):
+            return Built(out, False, time.perf_counter() - started)
+        _build(root, out, shell, work, say)
+        stamp_file.write_text(json.dumps({"inputs": inputs, "site": _listing(out)}), encoding="utf-8")
+    return Built(out, True, time.perf_counter() - started)
+
+
+def _build(root: Path, out: Path, shell: str, work: Path, say: Callable[[str], None]) -> None:
+    from deepseek_edu.site.errors import SiteError, one_of
+    from deepseek_edu.site.finish import finish
+    from deepseek_edu.site.prepare import prepare
+    from deepseek_edu.site.render import SHELLS, render
+
+    if shell not in SHELLS:
+        raise SiteError(f"shell {shell!r}; allowed: {one_of(SHELLS, shell)}")
+    say("staging pages")
+    staged = prepare(root, work, say)
+    say(f"rendering pages with {shell}")
+    rendered = render(root, work, staged, shell)
+    say("finishing pages")
+    finish(root, rendered, staged)
+    replace(rendered, out)
+
+
+def replace(new: Path, out: Path) -> None:
+    """Move a finished folder to its place; the previous one stays until the new one is complete beside it."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    incoming, outgoing = out.with_name(f".{out.name}.new"), out.with_name(f".{out.name}.old")
+    for leftover in (incoming, outgoing):
+        if leftover.exists():
+            shutil.rmtree(leftover)
+    shutil.move(new, incoming)
+    if out.exists():
+        out.rename(outgoing)
+    incoming.rename(out)
+    if outgoing.exists():
+        shutil.rmtree(outgoing)
+
+
+def _inputs(root: Path, shell: str) -> str:
+    from deepseek_edu.site.digest import digest
+
+    return f"{digest(root, SOURCES)} {shell} {sys.version_info[:3]}"
+
+
+def _unchanged(stamp_file: Path, inputs: str, out: Path) -> bool:
+    if not stamp_file.exists() or not out.exists():
+        return False
+    stamp = json.loads(stamp_file.read_text(encoding="utf-8"))
+    return stamp["inputs"] == inputs and stamp["site"] == _listing(out)
+
+
+def _listing(folder: Path) -> str:
+    """Return a hash over names, sizes and times of the finished files: a site that was touched is built again."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            state = path.stat()
+            found.update(f"{path.relative_to(folder)} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return found.hexdigest()
+
+
+@contextlib.contextmanager
+def _alone(work: Path) -> Iterator[None]:
+    """Let one build at a time use a work folder."""
+    with (work / ".lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,141 @@
+"""The last step on the shell's output, the same for either shell.
+
+Adds the site's own files, moves inline scripts into files and forbids them by a Content-Security-Policy, typesets
+formulas, gives the search dialog a name, makes the site independent of its address, and removes what is not needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+
+from deepseek_edu.site.errors import SiteError
+from deepseek_edu.site.formulas import typeset
+from deepseek_edu.site.prepare import Staged
+
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'self'; form-action 'none'"
+)
+NOT_FOUND = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<title>Page not found</title>
+<style>body{{font:1.1rem/1.6 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem;color-scheme:light dark}}</style>
+</head>
+<body><main><h1>Page not found</h1>
+<p>There is no page at this address. Go back, or shorten the address until the course appears.</p></main></body>
+</html>
+"""
+HEAD = re.compile(r"<head>\s*(?P<charset><meta charset=[^>]*>)?")
+INLINE_SCRIPT = re.compile(r"<script(?P<attributes>(?![^>]*\bsrc=)[^>]*)>(?P<code>.*?)</script>", re.DOTALL)
+OUR_FILE = re.compile(r'(?P<before>(?:href|src)="(?:\.\./)*)edu/(?P<name>app\.(?:css|js))"')
+BASE = re.compile(r'new URL\("[^"]*",location\)')
+SEARCH_DIALOG = re.compile(r'<div class="md-search" data-md-component="search" role="dialog">')
+UNUSED = ("**/*.map", "sitemap.xml.gz", "objects.inv", "assets/javascripts/lunr", "assets/images/social")
+SOURCE_MAP = re.compile(r"\n?(?://|/\*)# sourceMappingURL=[^\s*]+(?:\s*\*/)?\s*$")
+
+
+def finish(root: Path, site: Path, staged: Staged) -> None:
+    """Turn the shell's output in `site` into the finished site.
+
+    Raises:
+        SiteError: a formula is malformed, or the shell's files are not what this step knows how to mend.
+    """
+    for pattern in UNUSED:
+        for path in site.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.copytree(staged.edu, site / "edu", dirs_exist_ok=True)
+    pages = {
+        path.relative_to(site).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(site.rglob("*.html"))
+        if "edu" not in path.relative_to(site).parts[:1]
+    }
+    pages.pop("404.html", None)
+    scripts: dict[str, str] = {}
+    pages = {name: _page(name, text, staged.names, scripts) for name, text in pages.items()}
+    pages = typeset(pages, root, root / ".cache")
+    pages["404.html"] = NOT_FOUND.format(policy=POLICY)
+    for name, text in pages.items():
+        (site / name).write_text(text, encoding="utf-8")
+    for name, code in scripts.items():
+        (site / "edu" / name).write_text(code, encoding="utf-8")
+    _write_sitemap(site, [name for name in pages if name != "404.html"])
+    _mend_shell(site)
+    _settle_search(site)
+
+
+def _page(name: str, text: str, names: dict[str, str], scripts: dict[str, str]) -> str:
+    up = "../" * name.count("/")
+
+    def hashed(found: re.Match[str]) -> str:
+        if found["name"] not in names:
+            raise SiteError(f"{name} asks for edu/{found['name']}, which the bundle did not make")
+        return f'{found["before"]}edu/{names[found["name"]]}"'
+
+    def moved(found: re.Match[str]) -> str:
+        if "json" in found["attributes"]:
+            return found.group()
+        # the address of the site follows from the address of this very script
+        code = BASE.sub('new URL("../",document.currentScript.src)', found["code"].strip())
+        file = f"shell-{hashlib.sha256(code.encode()).hexdigest()[:10]}.js"
+        scripts[file] = code + "\n"
+        return f'<script{found["attributes"]} src="{up}edu/{file}"></script>'
+
+    text = OUR_FILE.sub(hashed, text)
+    text = INLINE_SCRIPT.sub(moved, text)
+    text = SEARCH_DIALOG.sub('<div class="md-search" data-md-component="search" role="dialog" aria-label="Search">', text)
+    text, heads = HEAD.subn(
+        f'<head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">', text, count=1
+    )
+    if heads != 1:
+        raise SiteError(f"{name} has no <head>; the shell's page is not what the finish step expects")
+    return text
+
+
+def _write_sitemap(site: Path, names: list[str]) -> None:
+    """List the pages by relative address. Instant navigation reads this list; see `_mend_shell`."""
+    entries = "\n".join(f"<url><loc>{name}</loc></url>" for name in sorted(names))
+    (site / "sitemap.xml").write_text(
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{entries}\n'
+        "</urlset>\n",
+        encoding="utf-8",
+    )
+
+
+SITEMAP_ADDRESS = re.compile(r'\(new URL\((?P<text>(?:\w+|\w+\("loc",\w+\))\.textContent)\),(?P<base>\w+)\)')
+FOREIGN = re.compile(r'"https://(?:unpkg\.com|cdn\.jsdelivr\.net)/[^"]*"')
+
+
+def _mend_shell(site: Path) -> None:
+    """Mend the shell's script: relative addresses in the sitemap, and no address of another site.
+
+    The shell wants absolute addresses in the sitemap and would lose instant navigation wherever the site is served from
+    another place. Its fallbacks for old browsers and diagrams, which it would load from public servers, are removed.
+    """
+    bundles = sorted(site.glob("assets/javascripts/bundle.*.js"))
+    if len(bundles) != 1:
+        raise SiteError(f"{len(bundles)} files assets/javascripts/bundle.*.js; the finish step expects one")
+    text = bundles[0].read_text(encoding="utf-8")
+    text, count = SITEMAP_ADDRESS.subn(r"(new URL(\g<text>,\g<base>),\g<base>)", text)
+    if count < 1:
+        raise SiteError(f"{bundles[0].name} does not read the sitemap as expected: adapt SITEMAP_ADDRESS in finish.py")
+    bundles[0].write_text(FOREIGN.sub('"data:,"', text), encoding="utf-8")
+    for path in [*site.glob("assets/**/*.js"), *site.glob("assets/**/*.css")]:
+        content = path.read_text(encoding="utf-8")
+        path.write_text(SOURCE_MAP.sub("\n", content), encoding="utf-8")
+
+
+def _settle_search(site: Path) -> None:
+    """Write the search index in one order, whatever order the shell rendered the pages in."""
+    path = next((p for p in (site / "search/search_index.json", site / "search.json") if p.exists()), None)
+    if path is None:
+        raise SiteError("the shell wrote no search index")
+    index = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

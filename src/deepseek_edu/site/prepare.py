@@ -1,0 +1,140 @@
+"""Staging: everything the site shell reads, and everything of ours that is added to its output.
+
+In the work folder: `docs/` (pages), `edu/` (bundle, runtime, widget states), `manifest.json` (what pages need to know
+about `edu/`), `names.json` (logical → hashed file names).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from deepseek_edu.site import notebooks, notices
+from deepseek_edu.site.claims import LEDGER, Use, ledger_page, verified_ledger
+from deepseek_edu.site.digest import digest
+from deepseek_edu.site.errors import SourceError
+from deepseek_edu.site.pages import Page, glossary, read_page, staged_text
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The result: folders to render and to add, and the glossary's tooltips."""
+
+    docs: Path
+    edu: Path
+    manifest: Path
+    names: dict[str, str]
+    abbreviations: dict[str, str]
+
+
+def prepare(root: Path, work: Path, say: Say) -> Staged:
+    """Stage the whole course into `work`.
+
+    Raises:
+        SiteError: any page, lab, notebook, claim or asset that cannot be staged.
+    """
+    pages = [read_page(root, path) for path in sorted((root / "course").glob("*.md"))]
+    if not pages:
+        raise SourceError("course", None, "no page", "pages *.md")
+    docs = work / "docs"
+    if docs.exists():
+        shutil.rmtree(docs)
+    docs.mkdir(parents=True)
+    books = notebooks.stage(root, docs, root / ".cache" / "notebooks", say)
+    for page in pages:
+        book = f"notebooks/{page.head.get('chapter', '')}.md"
+        text = staged_text(page, book if book in books else "")
+        (docs / page.name).write_text(text, encoding="utf-8")
+    if (root / "assets" / "img").exists():
+        shutil.copytree(root / "assets" / "img", docs / "img")
+    _write_ledger(root, pages, docs)
+    generated(docs / "notices.md", notices.page(root), "package-lock.json")
+    names, live = _edu(root, work, say)
+    states = _widget_states(pages, work / "edu", say)
+    manifest = work / "manifest.json"
+    manifest.write_text(json.dumps({"states": states, "live": live}, sort_keys=True), encoding="utf-8")
+    words = root / "course" / "glossary.md"
+    terms = glossary(words.read_text(encoding="utf-8")) if words.exists() else {}
+    return Staged(docs, work / "edu", manifest, names, terms)
+
+
+def generated(path: Path, text: str, source: str) -> None:
+    """Write a page that the build makes; problems in it are told as problems of `source`."""
+    head, _, body = text.partition("\n---\n")
+    path.write_text(f"{head}\n---\n<!-- edu-source: {source}:1 plain -->\n{body}", encoding="utf-8")
+
+
+def _write_ledger(root: Path, pages: Iterable[Page], docs: Path) -> None:
+    ledger = verified_ledger(root)
+    uses: dict[str, list[Use]] = {}
+    for page in pages:
+        for id in page.uses.get("claim", []):
+            uses.setdefault(id, []).append(Use(page.name, page.head["title"]))
+    unused = [claim for claim in ledger.values() if claim.id not in uses]
+    if unused:
+        first = unused[0]
+        raise SourceError(
+            LEDGER,
+            first.line,
+            f"{', '.join(claim.id for claim in unused)}, which no page uses",
+            "claims that a page uses with [[claim id]] or as the claim of a figure",
+        )
+    generated(docs / "claims.md", ledger_page(ledger, uses), LEDGER)
+
+
+def _widget_states(pages: Iterable[Page], edu: Path, say: Say) -> dict[str, str]:
+    """Write the precomputed states of each widget that a page uses; return id → path under edu/."""
+    from deepseek_edu import widgets
+    from deepseek_edu.widgets import states
+
+    folder = edu / "widgets"
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    written = {}
+    for id in sorted({id for page in pages for id in page.uses.get("widget", [])}):
+        if id not in widgets.names():
+            continue  # the extension names the page and line
+        say(f"widget {id}: computing first moves")
+        data = states.states_bytes(widgets.get(id))
+        name = f"{id}-{hashlib.sha256(data).hexdigest()[:10]}.json"
+        (folder / name).write_bytes(data)
+        written[id] = f"widgets/{name}"
+    return written
+
+
+def _edu(root: Path, work: Path, say: Say) -> tuple[dict[str, str], dict[str, str]]:
+    """Bundle the browser side and assemble its Python; skipped while their sources are unchanged."""
+    from deepseek_edu.site import bundle, runtime
+
+    edu, stamp_file = work / "edu", work / "edu-stamp.json"
+    stamp = digest(root, ["assets/js", "assets/css", "package-lock.json", "pyproject.toml", "src/deepseek_edu"])
+    if stamp_file.exists() and edu.exists():
+        kept = json.loads(stamp_file.read_text(encoding="utf-8"))
+        if kept["stamp"] == stamp:
+            return kept["names"], kept["live"]
+    if edu.exists():
+        shutil.rmtree(edu)
+    say("bundling scripts and styles")
+    names = bundle.bundle(root, edu)
+    say("assembling the browser's Python")
+    info = runtime.assemble(root, edu / "runtime", root / ".cache", say)
+    live = {"widget": megabytes(info.live_bytes), "lab": megabytes(info.core_bytes)}
+    stamp_file.write_text(json.dumps({"stamp": stamp, "names": names, "live": live}), encoding="utf-8")
+    return names, live
+
+
+def megabytes(size: int) -> str:
+    """Return a size as readers know it: `9.2 MB`.
+
+    >>> megabytes(9_240_000)
+    '9.2 MB'
+    """
+    return f"{size / 1e6:.1f} MB"
+

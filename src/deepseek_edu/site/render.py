@@ -1,0 +1,67 @@
+"""Run the site shell, Material for MkDocs or Zensical, over the staged pages."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from deepseek_edu.site.errors import SiteError
+from deepseek_edu.site.prepare import Staged
+
+SHELLS = ("material", "zensical")
+EXTENSION = "deepseek_edu.site.markdown"
+
+
+class ShellError(SiteError):
+    """The shell refused a page for another reason than our own syntax, for example a dead link."""
+
+
+def render(root: Path, work: Path, staged: Staged, shell: str) -> Path:
+    """Return the folder with the shell's output.
+
+    Raises:
+        SiteError: the shell failed or warned; the message holds our own error if there is one, else its output.
+    """
+    out = work / f"shell-{shell}"
+    config = work / f"{shell}.yml"
+    config.write_text(_config(root, staged, out), encoding="utf-8")
+    command = [sys.executable, "-m"]
+    if shell == "material":
+        command += ["mkdocs", "build", "--strict", "--quiet", "--clean", "--config-file", str(config)]
+    else:
+        command += ["zensical", "build", "--strict", "--clean", "--config-file", str(config)]
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "NO_COLOR": "1", "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    if ours := re.search(r"(?:SourceError|SiteError): (?P<message>.+)", said):
+        raise SiteError(ours["message"].strip())
+    if done.returncode != 0 or not (out / "index.html").exists():
+        raise ShellError(f"{shell} stopped with exit code {done.returncode}:\n{_relevant(said)}")
+    return out
+
+
+def _relevant(said: str) -> str:
+    kept = [line for line in said.splitlines() if line.strip()]
+    named = [line for line in kept if re.match(r"\s*(WARNING|ERROR|Error|Warning|Aborted|Caused)", line)]
+    return "\n".join((named or kept)[-25:])
+
+
+def _config(root: Path, staged: Staged, out: Path) -> str:
+    """Return `mkdocs.yml` with folders, the glossary and our extension's options filled in."""
+    config: dict[str, Any] = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))
+    config["docs_dir"], config["site_dir"] = str(staged.docs), str(out)
+    options = {EXTENSION: {"root": str(root), "manifest": str(staged.manifest)}}
+    if staged.abbreviations:
+        options["abbr"] = {"glossary": staged.abbreviations}
+    extensions = []
+    for extension in config["markdown_extensions"]:
+        name = extension if isinstance(extension, str) else next(iter(extension))
+        extensions.append({name: options.pop(name)} if name in options else extension)
+    config["markdown_extensions"] = extensions
+    return yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
