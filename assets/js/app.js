@@ -5,8 +5,10 @@
  * when the site shell swaps the content of a page instead of loading a new one.
  */
 
+import { EduLab } from "./lab.js";
 import { EduWidget } from "./widget.js";
 
 customElements.define("edu-widget", EduWidget);
+customElements.define("edu-lab", EduLab);
 
 document.documentElement.dataset.eduReady = "";

@@ -4,8 +4,14 @@
  * Every address is computed from this script's own address, so the site works under any sub-path.
  */
 
-/** The `edu/` folder of the site. */
-export const base = new URL("./", import.meta.url);
+/**
+ * The `edu/` folder of the site. The bundle is a classic script, because browsers refuse module scripts on pages opened
+ * as files; so the address comes from the script's element.
+ */
+const own = /** @type {HTMLScriptElement | null} */ (
+  document.currentScript ?? document.querySelector('script[src*="edu/app-"]')
+);
+export const base = new URL("./", own?.src ?? location.href);
 
 /** @param {string} path relative to `edu/` */
 export const fileUrl = (path) => new URL(path, base).href;

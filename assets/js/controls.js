@@ -4,8 +4,8 @@
  *
  * @typedef {number | string | boolean | number[]} Value
  * @typedef {{name: string, kind: "slider"|"choice"|"toggle"|"numbers", label: string, min: number, max: number,
- *   step: number, unit?: string, options?: Record<string, string>, length?: number, length_max?: number,
- *   when?: Record<string, Value>}} Control
+ *   step: number, unit?: string, options?: {value: string, label: string}[], length?: number,
+ *   presets?: {label: string, values: number[]}[], when?: Record<string, Value>}} Control
  */
 
 /**
@@ -14,25 +14,29 @@
  */
 const stepIndex = (control, value) => Math.round((value - control.min) / control.step);
 
+/** @param {number} number */
+const decimalsOf = (number) => (String(number).split(".")[1] ?? "").length;
+
 /**
  * The value on the grid nearest to a number, without binary dust such as 0.30000000000000004.
  * @param {Control} control @param {number} value
  */
 export function snap(control, value) {
   const clamped = Math.min(control.max, Math.max(control.min, value));
-  const decimals = (String(control.step).split(".")[1] ?? "").length + (String(control.min).split(".")[1] ?? "").length;
+  const decimals = Math.max(decimalsOf(control.step), decimalsOf(control.min));
   return Number((control.min + stepIndex(control, clamped) * control.step).toFixed(decimals)) + 0;
 }
 
 /**
- * The key under which `widgets.states` stores a state.
+ * The key under which `widgets.states` stores a state. A hidden control counts as its default.
  * @param {Control[]} controls
  * @param {Record<string, Value>} values
+ * @param {Record<string, Value>} defaults
  */
-export function stateKey(controls, values) {
+export function stateKey(controls, values, defaults) {
   return controls
     .map((control) => {
-      const value = values[control.name];
+      const value = (applies(control, values) ? values : defaults)[control.name];
       if (control.kind === "slider") return `${control.name}=${stepIndex(control, Number(value))}`;
       if (control.kind === "toggle") return `${control.name}=${value ? 1 : 0}`;
       if (control.kind === "numbers") {
@@ -51,10 +55,10 @@ export function stateKey(controls, values) {
  * @returns {Value | null}
  */
 export function parseValue(control, text) {
-  if (control.kind === "choice") return Object.hasOwn(control.options ?? {}, text) ? text : null;
+  if (control.kind === "choice") return control.options?.some((option) => option.value === text) ? text : null;
   if (control.kind === "toggle") return text === "1" ? true : text === "0" ? false : null;
   const parts = control.kind === "numbers" ? text.split(",") : [text];
-  if (parts.length > (control.length_max ?? control.length ?? 1)) return null;
+  if (control.kind === "numbers" && parts.length !== control.length) return null;
   const numbers = parts.map((part) => (part.trim() === "" ? NaN : Number(part)));
   const inside = numbers.every((n) => Number.isFinite(n) && n >= control.min - 1e-9 && n <= control.max + 1e-9);
   if (!inside) return null;
@@ -109,9 +113,7 @@ export function makeFragment(id, controls, values, defaults) {
  * @param {Record<string, Value>} values
  */
 export const applies = (control, values) =>
-  Object.entries(control.when ?? {}).every(([name, wanted]) =>
-    Array.isArray(wanted) ? wanted.includes(/** @type {never} */ (values[name])) : values[name] === wanted,
-  );
+  Object.entries(control.when ?? {}).every(([name, wanted]) => values[name] === wanted);
 
 /** The native inputs of one widget. */
 export class Controls {
@@ -128,7 +130,7 @@ export class Controls {
   /** @param {string} name @returns {(HTMLInputElement | HTMLSelectElement)[]} */
   #inputs(name) {
     const inputs = this.rows.get(name)?.querySelectorAll("input, select") ?? [];
-    return /** @type {any} */ ([...inputs]);
+    return /** @type {any} */ ([...inputs].filter((input) => !input.closest("[data-presets]")));
   }
 
   /** @param {Record<string, Value>} before values of what has no valid entry right now */
@@ -149,11 +151,9 @@ export class Controls {
       if (inputs[0] instanceof HTMLSelectElement) return inputs[0].value;
       return inputs.find((input) => /** @type {HTMLInputElement} */ (input).checked)?.value ?? null;
     }
-    const shown = inputs.filter((input) => !input.closest("[hidden]"));
-    const wrong = shown.map((input) => parseValue({ ...spec, kind: "slider" }, input.value) === null);
-    shown.forEach((input, i) => input.toggleAttribute("aria-invalid", wrong[i]));
-    if (wrong.some(Boolean)) return null;
-    return shown.map((input) => snap(spec, Number(input.value)));
+    const wrong = inputs.map((input) => parseValue({ ...spec, kind: "slider" }, input.value) === null);
+    inputs.forEach((input, i) => input.setAttribute("aria-invalid", String(wrong[i])));
+    return wrong.some(Boolean) ? null : inputs.map((input) => snap(spec, Number(input.value)));
   }
 
   /** @param {Record<string, Value>} values */
@@ -165,10 +165,7 @@ export class Controls {
         /** @type {HTMLInputElement} */ (inputs[0]).checked = value === true;
       } else if (spec.kind === "numbers") {
         const numbers = /** @type {number[]} */ (value);
-        inputs.forEach((input, i) => {
-          (input.closest(".edu-number") ?? input).toggleAttribute("hidden", i >= numbers.length);
-          if (i < numbers.length) input.value = String(numbers[i]);
-        });
+        inputs.forEach((input, i) => (input.value = String(numbers[i])));
       } else if (spec.kind === "choice" && !(inputs[0] instanceof HTMLSelectElement)) {
         for (const input of inputs) /** @type {HTMLInputElement} */ (input).checked = input.value === value;
       } else if (inputs[0]) {

@@ -142,7 +142,7 @@ export class EduWidget extends EduElement {
   async update() {
     if (this.live) return this.evaluate();
     const turn = ++this.asked;
-    const key = stateKey(this.spec.controls, this.values);
+    const key = stateKey(this.spec.controls, this.values, this.spec.defaults);
     const states = await this.#loadStates();
     if (turn !== this.asked || this.live) return;
     const indices = states?.states[key];

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 LATER = ("worker", "editor", "plotly")
-COMMON = ["--bundle", "--minify", "--format=esm", "--target=es2022", "--charset=utf8", "--log-level=warning"]
+COMMON = ["--bundle", "--minify", "--target=es2022", "--charset=utf8", "--log-level=warning"]
 COMMON += ["--legal-comments=none", "--loader:.woff2=file", "--asset-names=fonts/[name]-[hash]"]
 # KaTeX names three formats for each font; every browser that runs this site reads woff2.
 COMMON += ["--external:*.woff", "--external:*.ttf"]
@@ -52,14 +52,15 @@ def bundle(root: Path, out_dir: Path) -> dict[str, str]:
         style = root / "assets/css/app.css"
         if style.exists():
             entries.append("assets/css/app.css")
-        _esbuild(root, [*entries, *_settings(root), "--entry-names=[name]"], work / "later")
+        _esbuild(root, [*entries, *_settings(root), "--entry-names=[name]", "--format=esm"], work / "later")
         for built in sorted((work / "later").iterdir()):
             if built.is_file():
                 names[built.name] = _keep(built, out_dir)
         if (work / "later" / "fonts").exists():
             shutil.copytree(work / "later" / "fonts", out_dir / "fonts", dirs_exist_ok=True)
         known = json.dumps({name: file for name, file in names.items() if name.endswith(".js")}, sort_keys=True)
-        app = ["assets/js/app.js", *_settings(root), f"--define:EDU_FILES={known}"]
+        # A classic script: browsers refuse module scripts on pages opened as files.
+        app = ["assets/js/app.js", *_settings(root), f"--define:EDU_FILES={known}", "--format=iife"]
         _esbuild(root, app, work / "app")
         names["app.js"] = _keep(work / "app" / "app.js", out_dir)
     return names

@@ -1,0 +1,155 @@
+/**
+ * What the reader keeps: code, answers, progress. One key of localStorage, versioned, merged on every write so that
+ * two tabs do not erase each other's work. Where storage is refused or full, the same data lives for the session only
+ * and `storageTrouble` says so.
+ *
+ * @typedef {{code: string, at: number, passed?: boolean, runs?: number}} LabEntry
+ * @typedef {{answer: string, correct: boolean, at: number}} QuizEntry
+ * @typedef {{read: boolean, at: number}} ChapterEntry
+ * @typedef {{version: 1, labs: Record<string, Record<string, LabEntry>>,
+ *   quizzes: Record<string, Record<string, QuizEntry>>, chapters: Record<string, Record<string, ChapterEntry>>}} State
+ * @typedef {"labs" | "quizzes" | "chapters"} Section
+ */
+
+import { isState } from "./state_check.js";
+
+export const KEY = "deepseek-edu";
+export const SECTIONS = /** @type {Section[]} */ (["labs", "quizzes", "chapters"]);
+
+/** @returns {State} */
+export const emptyState = () => ({ version: 1, labs: {}, quizzes: {}, chapters: {} });
+
+/** Events: `trouble` (a sentence), `change` ({section, id} or null) when another tab or an import changed something. */
+export class Store extends EventTarget {
+  /** @type {State} */
+  #memory = emptyState();
+  /** @type {Storage | null} */
+  #storage = null;
+  trouble = "";
+
+  /** @param {() => Storage} open may throw: browsers refuse storage in some private modes */
+  constructor(open) {
+    super();
+    try {
+      const storage = open();
+      storage.setItem(`${KEY}-probe`, "1");
+      storage.removeItem(`${KEY}-probe`);
+      this.#storage = storage;
+    } catch (error) {
+      // A full quota still lets us read what is there.
+      try {
+        this.#storage = open();
+        this.#storage.getItem(KEY);
+      } catch {
+        this.#storage = null;
+      }
+      this.#report(error);
+    }
+    this.#memory = this.#read();
+  }
+
+  /** @param {unknown} error */
+  #report(error) {
+    const full = error instanceof DOMException && /quota/i.test(error.name);
+    this.trouble = full
+      ? "This browser's storage is full: what you do now is kept only until this tab closes. Export it on the progress page."
+      : "This browser keeps nothing for this site (private mode or storage disabled): what you do now is kept only until this tab closes.";
+    this.dispatchEvent(new CustomEvent("trouble", { detail: this.trouble }));
+  }
+
+  /** @returns {State} */
+  #read() {
+    let text = null;
+    try {
+      text = this.#storage?.getItem(KEY) ?? null;
+    } catch {
+      return this.#memory;
+    }
+    if (text === null) return this.trouble ? this.#memory : emptyState();
+    try {
+      const value = JSON.parse(text);
+      if (isState(value)) return this.trouble ? merge(value, this.#memory) : value;
+    } catch {
+      // falls through: unreadable text is treated as below
+    }
+    this.#setAside(text);
+    return emptyState();
+  }
+
+  /** Saved text that this version cannot read is moved aside, never overwritten. @param {string} text */
+  #setAside(text) {
+    try {
+      this.#storage?.setItem(`${KEY}-unreadable`, text);
+    } catch {
+      // nothing more can be done where even this is refused
+    }
+  }
+
+  /** Everything kept, as a copy. @returns {State} */
+  all() {
+    this.#memory = this.#read();
+    return structuredClone(this.#memory);
+  }
+
+  /**
+   * Entries of one exercise by version.
+   * @param {Section} section @param {string} id @returns {Record<string, any>}
+   */
+  versions(section, id) {
+    return this.all()[section][id] ?? {};
+  }
+
+  /** @param {Section} section @param {string} id @param {string} version @returns {any} */
+  get(section, id, version) {
+    return this.versions(section, id)[version] ?? null;
+  }
+
+  /** @param {Section} section @param {string} id @param {string} version @param {object} entry `at` is set here */
+  put(section, id, version, entry) {
+    const state = this.all();
+    const versions = (state[section][id] ??= {});
+    versions[version] = /** @type {any} */ ({ ...versions[version], ...entry, at: Date.now() });
+    this.#write(state);
+  }
+
+  /** Replace everything (import, reset, undo). @param {State} state */
+  replace(state) {
+    this.#write(state);
+    this.dispatchEvent(new CustomEvent("change"));
+  }
+
+  /** @param {State} state */
+  #write(state) {
+    this.#memory = state;
+    try {
+      if (!this.#storage) throw new Error("no storage");
+      this.#storage.setItem(KEY, JSON.stringify(state));
+      this.trouble = "";
+    } catch (error) {
+      if (!this.trouble) this.#report(error);
+    }
+  }
+}
+
+/**
+ * All entries of two states; of two entries for the same exercise and version the newer one.
+ * @param {State} ours @param {State} theirs @returns {State}
+ */
+export function merge(ours, theirs) {
+  const merged = structuredClone(ours);
+  for (const section of SECTIONS) {
+    for (const [id, versions] of Object.entries(theirs[section])) {
+      const kept = (merged[section][id] ??= {});
+      for (const [version, entry] of Object.entries(versions)) {
+        if (!kept[version] || kept[version].at < entry.at) kept[version] = /** @type {any} */ (entry);
+      }
+    }
+  }
+  return merged;
+}
+
+/** The page's store. */
+export const store = new Store(() => localStorage);
+globalThis.addEventListener?.("storage", ({ key }) => {
+  if (key === KEY || key === null) store.dispatchEvent(new CustomEvent("change"));
+});
