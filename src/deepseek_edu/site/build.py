@@ -64,7 +64,7 @@ def build(
     root, out = root.resolve(), out.resolve()
     work = (work or root / "build").resolve()
     work.mkdir(parents=True, exist_ok=True)
-    with _alone(work):
+    with _alone(root / ".cache"):
         stamp_file = work / f"stamp-{hashlib.sha256(f'{out}{shell}'.encode()).hexdigest()[:12]}.json"
         inputs = _inputs(root, shell)
         if not force and _unchanged(stamp_file, inputs, out):
@@ -130,8 +130,9 @@ def _listing(folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def _alone(work: Path) -> Iterator[None]:
-    """Let one build at a time use a work folder."""
-    with (work / ".lock").open("w") as handle:
+def _alone(cache: Path) -> Iterator[None]:
+    """Let one build at a time use the cache."""
+    cache.mkdir(exist_ok=True)
+    with (cache / "build.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -101,7 +101,7 @@ def _page(name: str, text: str, names: dict[str, str], scripts: dict[str, str]) 
 
 def _write_sitemap(site: Path, names: list[str]) -> None:
     """List the pages by relative address. Instant navigation reads this list; see `_mend_shell`."""
-    entries = "\n".join(f"<url><loc>{name}</loc></url>" for name in sorted(names))
+    entries = "\n".join(f"<url><loc>{name}</loc></url>" for name in ["./", *sorted(names)])
     (site / "sitemap.xml").write_text(
         f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{entries}\n'
         "</urlset>\n",

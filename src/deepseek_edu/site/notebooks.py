@@ -158,11 +158,18 @@ def execute(book: Notebook, seconds: int = SECONDS_PER_CELL) -> Any:
     from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    from traitlets import default
+    from traitlets.config import Config
 
     class ThisPython(KernelSpecManager):
         def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
             argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
             return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+    class ThisKernel(AsyncKernelManager):
+        @default("kernel_spec_manager")
+        def _this_python(self) -> KernelSpecManager:
+            return ThisPython()
 
     node = copy.deepcopy(book.node)
     current = [0]
@@ -173,12 +180,16 @@ def execute(book: Notebook, seconds: int = SECONDS_PER_CELL) -> Any:
     with tempfile.TemporaryDirectory() as home:
         client = NotebookClient(
             node,
-            km=AsyncKernelManager(kernel_spec_manager=ThisPython(), kernel_name="python3"),
+            kernel_name="python3",
+            kernel_manager_class=ThisKernel,
             timeout=seconds,
             record_timing=False,
             on_cell_start=starts,
             resources={"metadata": {"path": str(book.path.parent)}},
         )
+        # sockets are files in a folder of this run: no port is opened
+        kernel = {"transport": "ipc", "ip": str(Path(home) / "kernel"), "connection_file": str(Path(home) / "kernel.json")}
+        client.config.update(Config({"ThisKernel": kernel}))
         environment = {**os.environ, "PYTHONHASHSEED": "0", "IPYTHONDIR": home, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         try:
             client.execute(env=environment)

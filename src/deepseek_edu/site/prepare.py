@@ -1,12 +1,11 @@
 """Staging: everything the site shell reads, and everything of ours that is added to its output.
 
 In the work folder: `docs/` (pages), `edu/` (bundle, runtime, widget states), `manifest.json` (what pages need to know
-about `edu/`), `names.json` (logical → hashed file names).
+about `edu/`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from deepseek_edu.site import notebooks, notices
 from deepseek_edu.site.claims import LEDGER, Use, ledger_page, verified_ledger
-from deepseek_edu.site.digest import digest
+from deepseek_edu.site.edu import make_edu
 from deepseek_edu.site.errors import SourceError
 from deepseek_edu.site.pages import Page, glossary, read_page, staged_text
 
@@ -55,13 +54,13 @@ def prepare(root: Path, work: Path, say: Say) -> Staged:
         shutil.copytree(root / "assets" / "img", docs / "img")
     _write_ledger(root, pages, docs)
     generated(docs / "notices.md", notices.page(root), "package-lock.json")
-    names, live = _edu(root, work, say)
-    states = _widget_states(pages, work / "edu", say)
+    used = {id for page in pages for id in page.uses.get("widget", [])}
+    made = make_edu(root, work / "edu", used, root / ".cache", say)
     manifest = work / "manifest.json"
-    manifest.write_text(json.dumps({"states": states, "live": live}, sort_keys=True), encoding="utf-8")
+    manifest.write_text(json.dumps({"states": made.states, "live": made.live}, sort_keys=True), encoding="utf-8")
     words = root / "course" / "glossary.md"
     terms = glossary(words.read_text(encoding="utf-8")) if words.exists() else {}
-    return Staged(docs, work / "edu", manifest, names, terms)
+    return Staged(docs, work / "edu", manifest, made.names, terms)
 
 
 def generated(path: Path, text: str, source: str) -> None:
@@ -86,55 +85,4 @@ def _write_ledger(root: Path, pages: Iterable[Page], docs: Path) -> None:
             "claims that a page uses with [[claim id]] or as the claim of a figure",
         )
     generated(docs / "claims.md", ledger_page(ledger, uses), LEDGER)
-
-
-def _widget_states(pages: Iterable[Page], edu: Path, say: Say) -> dict[str, str]:
-    """Write the precomputed states of each widget that a page uses; return id → path under edu/."""
-    from deepseek_edu import widgets
-    from deepseek_edu.widgets import states
-
-    folder = edu / "widgets"
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
-    written = {}
-    for id in sorted({id for page in pages for id in page.uses.get("widget", [])}):
-        if id not in widgets.names():
-            continue  # the extension names the page and line
-        say(f"widget {id}: computing first moves")
-        data = states.states_bytes(widgets.get(id))
-        name = f"{id}-{hashlib.sha256(data).hexdigest()[:10]}.json"
-        (folder / name).write_bytes(data)
-        written[id] = f"widgets/{name}"
-    return written
-
-
-def _edu(root: Path, work: Path, say: Say) -> tuple[dict[str, str], dict[str, str]]:
-    """Bundle the browser side and assemble its Python; skipped while their sources are unchanged."""
-    from deepseek_edu.site import bundle, runtime
-
-    edu, stamp_file = work / "edu", work / "edu-stamp.json"
-    stamp = digest(root, ["assets/js", "assets/css", "package-lock.json", "pyproject.toml", "src/deepseek_edu"])
-    if stamp_file.exists() and edu.exists():
-        kept = json.loads(stamp_file.read_text(encoding="utf-8"))
-        if kept["stamp"] == stamp:
-            return kept["names"], kept["live"]
-    if edu.exists():
-        shutil.rmtree(edu)
-    say("bundling scripts and styles")
-    names = bundle.bundle(root, edu)
-    say("assembling the browser's Python")
-    info = runtime.assemble(root, edu / "runtime", root / ".cache", say)
-    live = {"widget": megabytes(info.live_bytes), "lab": megabytes(info.core_bytes)}
-    stamp_file.write_text(json.dumps({"stamp": stamp, "names": names, "live": live}), encoding="utf-8")
-    return names, live
-
-
-def megabytes(size: int) -> str:
-    """Return a size as readers know it: `9.2 MB`.
-
-    >>> megabytes(9_240_000)
-    '9.2 MB'
-    """
-    return f"{size / 1e6:.1f} MB"
 

@@ -33,7 +33,7 @@ def render(root: Path, work: Path, staged: Staged, shell: str) -> Path:
     config.write_text(_config(root, staged, out), encoding="utf-8")
     command = [sys.executable, "-m"]
     if shell == "material":
-        command += ["mkdocs", "build", "--strict", "--quiet", "--clean", "--config-file", str(config)]
+        command += ["mkdocs", "build", "--strict", "--clean", "--config-file", str(config)]
     else:
         command += ["zensical", "build", "--strict", "--clean", "--config-file", str(config)]
     environment = {**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "NO_COLOR": "1", "NO_MKDOCS_2_WARNING": "1"}
@@ -47,9 +47,15 @@ def render(root: Path, work: Path, staged: Staged, shell: str) -> Path:
 
 
 def _relevant(said: str) -> str:
-    kept = [line for line in said.splitlines() if line.strip()]
-    named = [line for line in kept if re.match(r"\s*(WARNING|ERROR|Error|Warning|Aborted|Caused)", line)]
-    return "\n".join((named or kept)[-25:])
+    """Return the warnings and errors of the shell, with the lines that belong to them."""
+    kept: list[str] = []
+    told = False
+    for line in said.splitlines():
+        if re.match(r"(WARNING|ERROR|INFO|DEBUG|Aborted|Error|Caused by)", line):
+            told = not line.startswith(("INFO", "DEBUG"))
+        if told and line.strip():
+            kept.append(line)
+    return "\n".join(kept or said.splitlines()[-25:])
 
 
 def _config(root: Path, staged: Staged, out: Path) -> str:
