@@ -48,7 +48,11 @@ def _hidden_scale(rng, name):
 
 def _hidden_encode(rng, name):
     scale = rng.choice(SCALES)
-    return _encode(name, [_number(rng, 7.0) * scale for _ in range(16)], scale, "codes of a group")
+    values = [_number(rng, 7.0) for _ in range(10)]
+    values += [rng.choice([-1, 1]) * rng.choice([6.5, 7.5, 10.0, 100.0]) for _ in range(3)]
+    values += [-0.0, -rng.randrange(1, 16) / 64, 0.0]
+    rng.shuffle(values)
+    return _encode(name, [value * scale for value in values], scale, "codes of a group")
 
 
 def _hidden_ties(rng, name):

@@ -13,7 +13,6 @@ _HOMES = {
     "Lab": "lab",
     "LabError": "case",
     "Report": "report",
-    "compare": "compare",
     "find_labs": "lab",
     "grade": "api",
     "load_lab": "lab",

@@ -135,7 +135,7 @@ class Report:
         lines = [f"{self.title} ({self.lab}, version {self.version}): {self.submission}"]
         lines += [f"  note: {note}" for note in self.notes]
         for outcome in self.outcomes if not self.problem else ():
-            lines.append(f"  {MARKS[outcome.status]} {outcome.case.id:<22} {WORDS[outcome.status]}")
+            lines.append(f"  {MARKS[outcome.status]} {outcome.case.id:<20} {outcome.case.function:<14} {WORDS[outcome.status]}")
             if outcome.status != PASSED and (verbose or outcome is self.first_failure):
                 lines += [f"      {line}" for line in self._details(outcome)]
         lines.append(self.headline())
