@@ -7,9 +7,15 @@ import { fileUrl, megabytes } from "./base.js";
 
 /** @typedef {"stopped"|"timeout"|"crashed"|"memory"|"blocked"|"missing"|"offline"|"broken"|"python"|"file"} Kind */
 
-const MEMORY_MB = 1024;
-/** A standby Python is prepared once a call has run this long: it will probably be stopped. */
-const STANDBY_AFTER_MS = 400;
+/** Most memory one interpreter may take; an empty one with numpy needs about 60 MB. */
+export const MEMORY_MB = 512;
+/** A restart from the snapshot takes a third of a second; one that takes this long is given up for a plain start. */
+const SNAPSHOT_LIMIT_MS = 8_000;
+
+/**
+ * What an interpreter leaves behind for its successor: the compiled module, and the memory just after the start.
+ * @typedef {{module?: WebAssembly.Module, snapshot?: ArrayBuffer}} Legacy
+ */
 
 /** A call that ended without a value. `kind` is its name, `message` the detail. */
 export class PythonFailure extends Error {
@@ -53,19 +59,22 @@ export function explain({ kind, message }) {
 class Interpreter {
   /** @type {Promise<void> | null} */
   booted = null;
+  /** True once it has answered its boot. */
+  up = false;
 
-  /** @param {(event: {file: string, bytes: number}) => void} onProgress @param {WebAssembly.Module | null} module */
-  constructor(onProgress, module) {
+  /** @param {(event: {file: string, bytes: number}) => void} onProgress @param {Legacy} legacy */
+  constructor(onProgress, legacy) {
     /** @type {Map<number, {resolve: (value: any) => void, reject: (error: PythonFailure) => void}>} */
     this.waiting = new Map();
     this.next = 0;
     this.dead = false;
-    this.module = module;
+    this.legacy = { ...legacy };
     this.packages = new Set();
     this.worker = new Worker(fileUrl(EDU_FILES["worker.js"]), { type: "module" });
     this.worker.onmessage = ({ data }) => {
       if (data.progress) return onProgress(data.progress);
-      if (data.module) return (this.module = data.module);
+      if (data.module) return (legacy.module = data.module);
+      if (data.snapshot) return (legacy.snapshot = data.snapshot);
       const call = this.waiting.get(data.id);
       this.waiting.delete(data.id);
       if (data.error) call?.reject(new PythonFailure(data.error.kind, data.error.message));
@@ -90,7 +99,9 @@ class Interpreter {
 
   /** @param {string[]} packages */
   boot(packages) {
-    this.booted ??= this.send("boot", { packages, memoryMb: MEMORY_MB, module: this.module ?? undefined }).then(() => {
+    this.booted ??= this.send("boot", { packages, memoryMb: MEMORY_MB, ...this.legacy }).then(() => {
+      this.up = true;
+      this.legacy = {};
       for (const name of packages) this.packages.add(name);
     });
     return this.booted;
@@ -122,16 +133,16 @@ class Interpreter {
 export class Python extends EventTarget {
   /** @type {Interpreter | null} */
   #current = null;
-  /** @type {Interpreter | null} */
-  #standby = null;
   /** @type {Promise<unknown>} */
   #queue = Promise.resolve();
-  /** @type {WebAssembly.Module | null} */
-  #module = null;
+  /** @type {Legacy} */
+  #legacy = {};
   /** @type {Set<string>} */
   #packages = new Set();
   /** @type {Map<string, number>} */
   #files = new Map();
+  /** @type {((reason: PythonFailure) => void) | null} rejects the call that waits for the start */
+  #stopWaiting = null;
   state = "off";
 
   /** True once an interpreter has booted on this page. */
@@ -150,29 +161,35 @@ export class Python extends EventTarget {
       this.#files.set(file, bytes);
       const loaded = [...this.#files.values()].reduce((sum, size) => sum + size, 0);
       this.dispatchEvent(new CustomEvent("progress", { detail: { file, bytes, loaded } }));
-    }, this.#module);
+    }, this.#legacy);
   }
 
   /**
    * Make sure Python runs with these packages.
    * @param {string[]} [packages]
+   * @returns {Promise<Interpreter>}
    */
   async boot(packages = []) {
     for (const name of packages) this.#packages.add(name);
     if (this.#current?.dead) this.#current = null;
     const current = (this.#current ??= this.#start());
     if (!this.running) this.#enter("booting");
+    const shortcut = !current.up && current.legacy.snapshot !== undefined;
     try {
-      await current.need([...this.#packages]);
+      await withLimit(current.need([...this.#packages]), shortcut ? SNAPSHOT_LIMIT_MS : Infinity);
     } catch (error) {
-      if (this.#current === current) {
-        current.end(new PythonFailure("stopped"));
-        this.#current = null;
-        this.#enter("off");
+      const ours = this.#current === current;
+      current.end(new PythonFailure("stopped"));
+      if (!ours) throw error;
+      this.#current = null;
+      if (shortcut) {
+        // Without the snapshot the start is slower, and nothing else changes.
+        delete this.#legacy.snapshot;
+        return this.boot();
       }
+      this.#enter("off");
       throw error;
     }
-    this.#module = current.module;
     if (this.state === "booting") this.#enter("ready");
     return current;
   }
@@ -197,9 +214,11 @@ export class Python extends EventTarget {
    * @param {string[]} packages
    */
   async #run(op, message, timeoutMs, packages) {
-    const current = await this.boot(packages);
+    /** @type {Promise<never>} */
+    const stopped = new Promise((_, reject) => (this.#stopWaiting = reject));
+    const current = await Promise.race([this.boot(packages), stopped]);
+    this.#stopWaiting = null;
     this.#enter("busy");
-    const standby = setTimeout(() => this.#prepareStandby(), STANDBY_AFTER_MS);
     const limit = setTimeout(() => this.stop(new PythonFailure("timeout")), timeoutMs);
     try {
       const { value, memoryRefused } = await current.send(op, message);
@@ -210,22 +229,9 @@ export class Python extends EventTarget {
       if (failure.kind === "crashed" || failure.kind === "memory") this.#replace(failure);
       throw failure;
     } finally {
-      clearTimeout(standby);
       clearTimeout(limit);
-      this.#dropStandby();
       if (this.#current === current && !current.dead) this.#enter("ready");
     }
-  }
-
-  #prepareStandby() {
-    if (this.#standby || !this.#module) return;
-    this.#standby = this.#start();
-    this.#standby.need([...this.#packages]).catch(() => this.#dropStandby());
-  }
-
-  #dropStandby() {
-    this.#standby?.end(new PythonFailure("stopped"));
-    this.#standby = null;
   }
 
   /**
@@ -233,14 +239,14 @@ export class Python extends EventTarget {
    * @param {PythonFailure} [reason]
    */
   stop(reason = new PythonFailure("stopped")) {
-    if (this.#current) this.#replace(reason);
+    if (this.state === "busy") this.#replace(reason);
+    else this.#stopWaiting?.(reason); // a start goes on: the next call finds Python ready
   }
 
   /** @param {PythonFailure} reason */
   #replace(reason) {
     const old = this.#current;
-    this.#current = this.#standby;
-    this.#standby = null;
+    this.#current = null;
     this.#enter("off");
     this.dispatchEvent(new CustomEvent("restarted", { detail: reason }));
     this.boot().catch(() => {});
@@ -249,13 +255,25 @@ export class Python extends EventTarget {
 
   /** Give the memory back: the reader left the page that used Python. */
   release() {
-    this.#dropStandby();
     this.#current?.end(new PythonFailure("stopped"));
     this.#current = null;
+    this.#legacy = {};
     this.#packages.clear();
     this.#files.clear();
     if (this.state !== "off") this.#enter("off");
   }
+}
+
+/**
+ * @template T @param {Promise<T>} promise @param {number} milliseconds
+ * @returns {Promise<T>}
+ */
+function withLimit(promise, milliseconds) {
+  if (milliseconds === Infinity) return promise;
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new PythonFailure("timeout")), milliseconds);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 /** The page's Python. */
