@@ -31,6 +31,7 @@ SIGNS = [0x2032, *range(0x2070, 0x208A), 0x20AC, *range(0x2190, 0x2194), 0x2202,
 SIGNS += [0x221E, 0x2248, 0x2260, 0x2264, 0x2265]
 FEATURES = ["kern", "mark", "mkmk", "ccmp", "locl", "tnum"]
 WEIGHTS = (400, 700)
+TABULAR = {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "period", "comma", "minus", "plus"}
 
 
 def subset(source: Path, family: str) -> TTFont:
@@ -41,6 +42,7 @@ def subset(source: Path, family: str) -> TTFont:
     subsetter.populate(unicodes=LETTERS + PUNCTUATION + SIGNS)
     subsetter.subset(font)
     instancer.instantiateVariableFont(font, {"wght": WEIGHTS}, inplace=True)
+    _only_figures_are_tabular(font)
     for record in font["name"].names:
         if record.nameID in (1, 4):
             record.string = family
@@ -48,6 +50,17 @@ def subset(source: Path, family: str) -> TTFont:
             record.string = family.replace(" ", "")
     font.flavor = "woff2"
     return font
+
+
+def _only_figures_are_tabular(font: TTFont) -> None:
+    """Take hyphens, brackets and the like out of `tnum`: words beside numbers would look torn apart."""
+    table = font["GSUB"].table if "GSUB" in font else None
+    features = table.FeatureList.FeatureRecord if table else []
+    for number in {n for f in features if f.FeatureTag == "tnum" for n in f.Feature.LookupListIndex}:
+        for subtable in table.LookupList.Lookup[number].SubTable:
+            mapping = getattr(subtable, "ExtSubTable", subtable).mapping
+            for glyph in [glyph for glyph in mapping if glyph not in TABULAR]:
+                del mapping[glyph]
 
 
 def main() -> None:
