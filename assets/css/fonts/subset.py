@@ -1,9 +1,9 @@
 """Make the site's web fonts: smaller cuts of the packages `@fontsource-variable/*` pinned in package-lock.json.
 
-The published Latin files weigh 190 KB for the four faces a chapter shows; these weigh about half. Kept are the letters of
-western European languages, the punctuation and the few mathematical signs that the course writes outside formulas, weights
-400 to 700, kerning and tabular figures. The serif is renamed inside the file, because its licence (SIL OFL 1.1) reserves
-the name "Source" for unmodified copies.
+The published Latin files weigh 190 KB for the four faces a chapter shows; these weigh about half. Kept are the letters
+of western European languages, the punctuation and the few mathematical signs that the course writes outside formulas,
+weights 400 to 700, kerning and tabular figures. The serif is renamed inside the file, because its licence (SIL OFL
+1.1) reserves the name "Source" for unmodified copies.
 
 Run by hand after a font package changed, then commit the four files (needs `fonttools` and `brotli`, which the site's
 build does not):
@@ -31,7 +31,8 @@ SIGNS = [0x2032, *range(0x2070, 0x208A), 0x20AC, *range(0x2190, 0x2194), 0x2202,
 SIGNS += [0x221E, 0x2248, 0x2260, 0x2264, 0x2265]
 FEATURES = ["kern", "mark", "mkmk", "ccmp", "locl", "tnum"]
 WEIGHTS = (400, 700)
-TABULAR = {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "period", "comma", "minus", "plus"}
+DIGITS = {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"}
+TABULAR = DIGITS | {"period", "comma", "minus", "plus"}
 
 
 def subset(source: Path, family: str) -> TTFont:
