@@ -8,8 +8,8 @@ import pytest
 STYLES = Path(__file__).resolve().parents[2] / "assets" / "css"
 GROUNDS = ("--edu-paper", "--edu-card", "--edu-wash")
 TEXT = (
-    *("--edu-ink", "--edu-muted", "--edu-accent", "--edu-good", "--edu-bad", "--edu-warn", "--k-parameters", "--k-hidden"),
-    *("--k-local", "--k-global", "--k-engram", "--k-selected", "--k-changed", "--k-error"),
+    *("--edu-ink", "--edu-muted", "--edu-accent", "--edu-good", "--edu-bad", "--edu-warn", "--k-parameters"),
+    *("--k-hidden", "--k-local", "--k-global", "--k-engram", "--k-selected", "--k-changed", "--k-error"),
 )
 # text on a coloured ground: what the badges, outcomes and buttons use
 PAIRS = (
