@@ -5,7 +5,7 @@ from .chart import Axis, Chart, Series
 from .numbers import show, superscript
 from .svg import SMALL, Canvas, Drawing
 
-_LETTER = 6.6  # mean width of a letter at 13 units, for legends and margins
+_LETTER = 6.7  # mean width of a letter at 13 units, for legends and margins
 
 
 def plot(chart: Chart, width: float, height: float) -> Drawing:
@@ -19,7 +19,10 @@ def plot(chart: Chart, width: float, height: float) -> Drawing:
     rows = _legend_rows(chart, width)
     top = 26 + 22 * len(rows)
     height += 22 * len(rows)
-    right, bottom = width - 16, height - 46
+    right = width - 16
+    slot = (right - left) / max(1, len(names))
+    lines = max((len(_wrap(name, slot)) for name in names), default=1)
+    bottom = height - (46 if chart.x.label else 28) - 13 * (lines - 1)
     canvas = Canvas(width, height)
     _legend(canvas, chart, rows)
     canvas.text(2, top - 12, chart.y.label, "k-label k-muted", "start", SMALL)
@@ -28,7 +31,6 @@ def plot(chart: Chart, width: float, height: float) -> Drawing:
         canvas.line(left, y_place(tick), right, y_place(tick), "k-grid")
         canvas.text(left - 8, y_place(tick) + 4, _tick_text(chart.y, tick), "k-muted", "end", SMALL)
     if names:
-        slot = (right - left) / len(names)
         x_place: Place = lambda index: left + slot * (index + 0.5)  # noqa: E731
         for index, name in enumerate(names):
             for line, words in enumerate(_wrap(name, slot)):
@@ -48,7 +50,9 @@ def plot(chart: Chart, width: float, height: float) -> Drawing:
             _bars(canvas, s, style, positions, y_place, base, bars.index(s), len(bars), slot if names else 12)
         else:
             _curve(canvas, s, style, positions, [y_place(v) for v in s.y])
-    canvas.line(left, base, right, base, "k-axis", 1.25)
+    canvas.line(left, bottom, right, bottom, "k-axis", 1.25)
+    if base != bottom:
+        canvas.line(left, base, right, base, "k-axis")
     canvas.text((left + right) / 2, height - 8, chart.x.label, "k-label k-muted", size=SMALL)
     return Drawing(canvas.width, canvas.height, canvas.markup())
 
@@ -123,7 +127,7 @@ def _legend_rows(chart: Chart, width: float) -> list[list[int]]:
     rows: list[list[int]] = [[]]
     used = 0.0
     for index, s in enumerate(chart.series):
-        needed = 34 + len(s.name) * _LETTER
+        needed = 40 + len(s.name) * _LETTER
         if rows[-1] and used + needed > width:
             rows.append([])
             used = 0.0
@@ -144,7 +148,7 @@ def _legend(canvas: Canvas, chart: Chart, rows: list[list[int]]) -> None:
             else:
                 canvas.polyline([(x, y - 4), (x + 16, y - 4)], style, 2.5, "6 4" if s.dash else "")
             canvas.text(x + 22, y, s.name, "k-label", "start")
-            x += 34 + len(s.name) * _LETTER
+            x += 40 + len(s.name) * _LETTER
 
 
 def _wrap(name: object, slot: float) -> list[str]:

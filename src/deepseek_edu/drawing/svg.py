@@ -31,7 +31,8 @@ Classes used:
 =====================  ==============================================================================
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .numbers import coordinate
@@ -156,6 +157,18 @@ class Canvas:
         self.rect(x, y, width, height, style, radius=3)
         self.text(x + width / 2, y + height / 2 + size * 0.35, content, text, size=size)
 
+    @contextmanager
+    def group(self, x: float = 0, y: float = 0) -> Iterator[None]:
+        """Shapes drawn inside belong together, with (x, y) as their origin.
+
+        Groups are also what precomputed states share: keep what changes with a control apart from what does not, and
+        use the origin for what only moves.
+        """
+        moved = f"translate({coordinate(x)} {coordinate(y)})" if x or y else None
+        self.add(f'<g transform="{moved}">' if moved else "<g>")
+        yield
+        self.add("</g>")
+
     def markup(self) -> str:
         """The inner markup of the drawing."""
         return "".join(self._parts)
@@ -170,24 +183,26 @@ class Drawing:
     markup: str
 
 
-def svg_root(drawing: Drawing, title: str, description: str, prefix: str | None = None, style: str = "edu-svg", inner: str = "") -> str:
+def svg_root(
+    drawing: Drawing, title: str, description: str, prefix: str | None = None, style: str = "edu-svg", inner: str = ""
+) -> str:
     """The `<svg>` element of a drawing, named for screen readers.
 
     With a prefix, unique in the page, the name comes from `<title>` and `<desc>`; without one the same words go into
     `aria-label`, so that markup which is copied into a page several times holds no id.
     """
-    common = {
-        "xmlns": "http://www.w3.org/2000/svg",
-        "class_": style,
-        "viewBox": f"0 0 {coordinate(drawing.width)} {coordinate(drawing.height)}",
-        "font_size": FONT,
-        "role": "img",
-    }
     if prefix is None:
-        return element("svg", inner, drawing.markup, **common, aria_label=f"{title}. {description}")
-    names = element("title", escape(title), id=f"{prefix}-title") + element("desc", escape(description), id=f"{prefix}-desc")
-    labels = f"{prefix}-title {prefix}-desc"
-    return element("svg", names, inner, drawing.markup, **common, aria_labelledby=labels)
+        return _svg(drawing, inner, style, role="img", aria_label=f"{title}. {description}")
+    names = element("title", escape(title), id=f"{prefix}-title")
+    names += element("desc", escape(description), id=f"{prefix}-desc")
+    return _svg(drawing, names + inner, style, role="img", aria_labelledby=f"{prefix}-title {prefix}-desc")
+
+
+def _svg(drawing: Drawing, inner: str, style: str = "edu-svg", **names: object) -> str:
+    box = f"0 0 {coordinate(drawing.width)} {coordinate(drawing.height)}"
+    return element(
+        "svg", inner, drawing.markup, xmlns="http://www.w3.org/2000/svg", class_=style, viewBox=box, font_size=FONT, **names
+    )
 
 
 @dataclass(frozen=True)
@@ -214,16 +229,26 @@ class Picture:
         return svg_root(self.wide, self.title, self.description)
 
     def html(self, prefix: str | None = None) -> str:
-        """Markup for a page; `prefix` makes ids, and has to be unique in the page when given."""
-        wide = svg_root(self.wide, self.title, self.description, prefix)
-        if self.narrow is None:
-            return element("div", wide, class_="edu-picture")
-        small = svg_root(self.narrow, self.title, self.description, f"{prefix}-narrow" if prefix else None)
+        """Markup for a page; `prefix` makes ids, and has to be unique in the page when given.
+
+        Without a prefix the two drawings share one `aria-label` on their wrapper.
+        """
+        if prefix is not None:
+            wide = svg_root(self.wide, self.title, self.description, prefix)
+            small = self.narrow and svg_root(self.narrow, self.title, self.description, f"{prefix}-narrow")
+            names: dict[str, object] = {}
+        else:
+            wide = _svg(self.wide, "", aria_hidden="true")
+            small = self.narrow and _svg(self.narrow, "", aria_hidden="true")
+            names = {"role": "img", "aria_label": f"{self.title}. {self.description}"}
+        if small is None:
+            return element("div", wide, class_="edu-picture", **names)
         return element(
             "div",
             element("div", wide, class_="edu-picture__wide"),
             element("div", small, class_="edu-picture__narrow"),
             class_="edu-picture",
+            **names,
         )
 
 

@@ -68,10 +68,15 @@ class _Grid:
 
 @dataclass(frozen=True)
 class Slider(_Grid):
-    """A number on a slider. `unit` follows it in the read-out and in the value text of screen readers."""
+    """A number on a slider.
+
+    `unit` follows it in the read-out and in the value text of screen readers; `stops` bounds how many of its values
+    are computed in advance where all choices are those of the start.
+    """
 
     unit: str = ""
     help: str = ""
+    stops: int = 65
     when: Mapping[str, str] = field(default_factory=dict)
     kind = "slider"
 

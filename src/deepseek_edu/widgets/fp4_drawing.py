@@ -26,28 +26,35 @@ def line_picture(stored, ties: str) -> Picture:
 
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 226)
-        place = linear(-EDGE, EDGE, 4, width - 4)
+        middle, unit = width / 2, 20 if canvas.narrow else 42
+        place = linear(0, 1, middle, middle + unit)
         x, level_x = place(max(-EDGE, min(EDGE, stored.scaled))), place(stored.level)
-        _paint_bands(canvas, place, bands, stored.scaled)
-        _paint_levels(canvas, place)
-        canvas.line(x, 30, x, 112, "k-value", 2)
-        canvas.circle(x, 30, 5, "k-value")
-        words = show(stored.value) if stored.scale == 1 else f"{show(stored.value)} ÷ {show(stored.scale)} = {show(stored.scaled)}"
-        _beside(canvas, x, 17, words, "k-value k-text--strong")
-        canvas.circle(level_x, 112, 7, "k-result")
-        if not dust:
-            canvas.arrow(x, 112, level_x, 112, "k-error", 3, 7)
-        canvas.line(level_x, 119, level_x, 162, "k-result", 1.5)
-        _beside(canvas, level_x, 178, outcome, "k-result k-text--strong")
-        _beside(canvas, level_x, 196, error, "k-muted" if dust else "k-error k-text--strong")
-        _triangle(canvas, 8, 215, 1)
-        canvas.text(18, 219, "shows which way a tie at the boundary goes", "k-muted", "start", SMALL)
+        with canvas.group():
+            _paint_bands(canvas, place, bands)
+            _paint_clip(canvas, place)
+            _triangle(canvas, 8, 215, 1)
+            canvas.text(18, 219, "shows which way a tie at the boundary goes", "k-muted", "start", SMALL)
+            _paint_levels(canvas, place)
+        with canvas.group():
+            _paint_selected(canvas, place, bands, stored.scaled)
+        with canvas.group(level_x):
+            canvas.circle(0, 112, 7, "k-result")
+            canvas.line(0, 154, 0, 165, "k-result", 2)
+            _beside(canvas, level_x, 178, outcome, "k-result k-text--strong")
+        with canvas.group(x):
+            canvas.line(0, 30, 0, 112, "k-value", 2)
+            canvas.circle(0, 30, 5, "k-value")
+            words = show(stored.value)
+            if stored.scale != 1:
+                words += f" ÷ {show(stored.scale)} = {show(stored.scaled)}"
+            _beside(canvas, x, 17, words, "k-value k-text--strong")
+        with canvas.group(level_x):
+            if not dust:
+                canvas.line(x - level_x, 101, 0, 101, "k-error", 4)
+            _beside(canvas, level_x, 196, error, "k-muted" if dust else "k-error k-text--strong")
         return canvas
 
-    description = (
-        f"A number line from −8 to 8 with the 15 levels of E2M1. The value {show(stored.value)} divided by scale "
-        f"{show(stored.scale)} is {show(stored.scaled)}; it gets {outcome}; {error}."
-    )
+    description = f"The 15 levels from −6 to 6; {show(stored.scaled)} is stored as level {show(stored.level)}."
     raw = {"scaled": stored.scaled, "level": stored.level, "boundaries": [edge for edge, _ in bands]}
     return draw(paint, "Number line", description, raw)
 
@@ -64,20 +71,31 @@ def _bands(ties: str) -> list[tuple[float, int]]:
     return [(float(edge), -1 if goes_left else 1) for edge, goes_left in zip(edges, left, strict=True)]
 
 
-def _paint_bands(canvas: Canvas, place: Place, bands: list[tuple[float, int]], scaled: float) -> None:
-    top, height = 56, 26
+_TOP, _HEIGHT = 56, 26
+
+
+def _paint_bands(canvas: Canvas, place: Place, bands: list[tuple[float, int]]) -> None:
+    edges = [-EDGE, *(edge for edge, _ in bands), EDGE]
+    for index, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
+        style = "k-band k-band--odd" if index % 2 else "k-band"
+        canvas.rect(place(low), _TOP, place(high) - place(low), _HEIGHT, style)
+    for edge, side in bands:
+        canvas.line(place(edge), _TOP - 2, place(edge), _TOP + _HEIGHT + 2, "k-tick")
+        _triangle(canvas, place(edge), _TOP + _HEIGHT + 8, side)
+
+
+def _paint_selected(canvas: Canvas, place: Place, bands: list[tuple[float, int]], scaled: float) -> None:
     edges = [-EDGE, *(edge for edge, _ in bands), EDGE]
     chosen = sum(edge < scaled or (edge == scaled and side > 0) for edge, side in bands)
-    for index, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
-        style = "k-selected" if index == chosen else "k-band k-band--odd" if index % 2 else "k-band"
-        canvas.rect(place(low), top, place(high) - place(low), height, style)
+    low, high = place(max(edges[chosen], -quant.FP4_MAX)), place(min(edges[chosen + 1], quant.FP4_MAX))
+    canvas.rect(low, _TOP, high - low, _HEIGHT, "k-selected")
+
+
+def _paint_clip(canvas: Canvas, place: Place) -> None:
     for sign in (-1, 1):
         start, end = sorted((place(sign * quant.FP4_MAX), place(sign * EDGE)))
-        canvas.rect(start, top, end - start, height, "k-clip")
-        canvas.text((start + end) / 2, top - 8, "clipped", "k-clip", size=SMALL)
-    for edge, side in bands:
-        canvas.line(place(edge), top - 2, place(edge), top + height + 2, "k-tick")
-        _triangle(canvas, place(edge), top + height + 8, side)
+        canvas.rect(start, _TOP, end - start, _HEIGHT, "k-clip")
+        canvas.text((start + end) / 2, _TOP - 8, "clipped", "k-clip", size=SMALL)
 
 
 def _triangle(canvas: Canvas, x: float, y: float, side: int) -> None:
@@ -88,35 +106,40 @@ def _paint_levels(canvas: Canvas, place: Place) -> None:
     canvas.line(place(-EDGE), 112, place(EDGE), 112, "k-axis", 1.5)
     for magnitude in (float(m) for m in quant.E2M1_LEVELS):
         row = 0 if magnitude == int(magnitude) else 1
-        for level in {magnitude, -magnitude}:
+        for level in sorted({magnitude, -magnitude + 0.0}):
             canvas.line(place(level), 112, place(level), 121 + 15 * row, "k-tick", 1)
             canvas.circle(place(level), 112, 3.5, "k-level")
-            text = show(level + 0.0)
-            canvas.text(place(level), 133 + 15 * row, text.replace("0.", ".") if canvas.narrow else text, "k-label", size=SMALL)
+            text = show(level).replace("0.", ".") if canvas.narrow else show(level)
+            canvas.text(place(level), 133 + 15 * row, text, "k-label", size=SMALL)
 
 
 def _beside(canvas: Canvas, x: float, y: float, words: str, style: str) -> None:
-    """Text centred on x as far as the edges allow."""
+    """Text at the origin of a group that stands at `x`: centred as far as the edges of the canvas allow."""
     half = len(words) * 3.7
     if x < half:
-        canvas.text(0, y, words, style, "start")
+        canvas.text(-x, y, words, style, "start")
     elif x > canvas.width - half:
-        canvas.text(canvas.width, y, words, style, "end")
+        canvas.text(canvas.width - x, y, words, style, "end")
     else:
-        canvas.text(x, y, words, style)
+        canvas.text(0, y, words, style)
 
 
 def block_picture(stored: list, packed: list[int], scale_byte: int, amax: float) -> Picture:
     """A block: values and what is read back as paired dots, codes in cells, bytes under brackets."""
     top = max(amax, *(abs(s.back) for s in stored), 1e-30)
+    reach = max(stored[0].scale, *(abs(s.error) for s in stored))  # one scale is half of the widest gap
 
     def paint(width: float) -> Canvas:
         per_row = 8 if width < 500 else 16
         rows = [stored[i : i + per_row] for i in range(0, len(stored), per_row)]
-        canvas = Canvas(width, 26 + 206 * len(rows))
-        _key(canvas)
+        head = 44 if width < 500 else 26
+        canvas = Canvas(width, head + _ROW * len(rows))
+        with canvas.group():
+            _key(canvas)
+        left = (width - per_row * _SLOT) / 2
         for index, row in enumerate(rows):
-            _paint_row(canvas, row, packed[index * per_row // 2 :], index * per_row, per_row, 26 + 206 * index, top)
+            first = index * per_row
+            _paint_row(canvas, row, packed[first // 2 :], first, left, head + _ROW * index, top, reach)
         return canvas
 
     clipped = [i for i, s in enumerate(stored) if s.clipped]
@@ -133,36 +156,55 @@ def block_picture(stored: list, packed: list[int], scale_byte: int, amax: float)
 def _key(canvas: Canvas) -> None:
     x = 4.0
     for style, words in (("k-value", "value"), ("k-result", "read back"), ("k-error", "error"), ("k-clip", "clipped")):
-        if style == "k-error":
-            canvas.line(x + 4, 4, x + 4, 16, style, 2.5)
-        elif style == "k-clip":
-            canvas.rect(x, 5, 9, 9, style, 2)
+        if style in ("k-value", "k-result"):
+            canvas.circle(x + 5, 10, 5.5 if style == "k-value" else 3, style)
         else:
-            canvas.circle(x + 4, 10, 4, style)
-        canvas.text(x + 13, 14, words, "k-label", "start", SMALL)
-        x += 26 + len(words) * 6.2
+            canvas.rect(x, 5, 10, 10, style, 2)
+        canvas.text(x + 15, 14, words, "k-label", "start", SMALL)
+        x += 30 + len(words) * 6
+    order = "Rows: value, code, byte, read back, error"
+    canvas.text(*((4, 34) if canvas.narrow else (x + 8, 14)), order, "k-muted", "start", SMALL)
 
 
-def _paint_row(canvas: Canvas, row: list, packed: list[int], first: int, per_row: int, y: float, top: float) -> None:
-    slot = canvas.width / per_row
-    place = linear(-top, top, y + 84, y + 12)
-    canvas.line(0, place(0), canvas.width, place(0), "k-axis")
+_ROW, _SLOT = 240, 43
+
+
+def _paint_row(
+    canvas: Canvas, row: list, packed: list[int], first: int, left: float, y: float, top: float, reach: float
+) -> None:
+    place, tall = linear(-top, top, 68, 8), linear(0, reach, 0, 20)
+    with canvas.group(left, y):
+        canvas.line(0, 38, len(row) * _SLOT, 38, "k-axis")
+        canvas.line(0, 182, len(row) * _SLOT, 182, "k-axis")
+        canvas.text(0, 229, f"channels {first} to {first + len(row) - 1}", "k-muted", "start", SMALL)
     for index, s in enumerate(row):
-        left, x = index * slot, (index + 0.5) * slot
-        if s.clipped:
-            canvas.rect(left + 1, y + 4, slot - 2, 88, "k-clip", 3)
-        canvas.line(x, place(s.value), x, place(s.back), "k-error", 2.5)
-        canvas.circle(x, place(s.value), 4, "k-value")
-        canvas.circle(x, place(s.back), 4, "k-result")
-        canvas.text(x, y + 108, _short(s.value), "k-value", size=SMALL)
-        canvas.cell(left + 2, y + 114, slot - 4, 22, s.bits, "k-cell", "k-text--mono", 12)
-        canvas.text(x, y + 151, _short(s.back), "k-result", size=SMALL)
-        if index % 2 == 0:
-            canvas.bracket(left + 4, left + 2 * slot - 4, y + 157)
-            canvas.text(left + slot, y + 178, f"0x{packed[index // 2]:02X}", "k-text--mono k-text--strong", size=12)
-    canvas.text(0, y + 194, f"channels {first} to {first + len(row) - 1}", "k-muted", "start", SMALL)
+        with canvas.group(left + index * _SLOT, y):
+            _paint_value(canvas, s, place, tall)
+    for index in range(0, len(row), 2):
+        with canvas.group(left + index * _SLOT, y):
+            canvas.bracket(4, 2 * _SLOT - 4, 117)
+            canvas.text(_SLOT, 138, f"0x{packed[index // 2]:02X}", "k-text--mono k-text--strong", size=12)
+
+
+def _paint_value(canvas: Canvas, s, place: Place, tall: Place) -> None:
+    """One channel in its column: dots, value, code, what is read back, and the error as a bar."""
+    x = _SLOT / 2
+    if s.clipped:
+        canvas.rect(1, 2, _SLOT - 2, 72, "k-clip", 3)
+    canvas.circle(x, place(s.value), 5.5, "k-value")
+    canvas.circle(x, place(s.back), 3, "k-result")
+    canvas.text(x, 86, _short(s.value), "k-value", size=SMALL)
+    canvas.cell(2, 92, _SLOT - 4, 22, s.bits, "k-cell", "k-text--mono", 12)
+    canvas.text(x, 155, _short(s.back), "k-result", size=SMALL)
+    height = tall(abs(s.error))
+    if height > 0.01:
+        canvas.rect(x - 7, 182 - height if s.error > 0 else 182, 14, height, "k-error")
+        canvas.text(x, 215, _short(s.error), "k-error", size=SMALL)
+    else:
+        canvas.text(x, 215, "0", "k-muted", size=SMALL)
 
 
 def _short(value: float) -> str:
-    """A number for a narrow column."""
-    return show(value, 2 if abs(value) < 0.1 else 3)
+    """A number for a narrow column: at most three decimals; what would round to zero is written out."""
+    rounded = round(value, 2 if abs(value) >= 1 else 3)
+    return show(rounded if rounded or not value else value, 2 if not rounded else 5)

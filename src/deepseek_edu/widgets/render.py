@@ -34,12 +34,12 @@ def render_parts(view: View, prefix: str = "") -> list[str]:
 def _metrics(part: Metrics) -> str:
     items = []
     for item in part.items:
-        unit = element("span", " " + escape(item.unit), class_="edu-metric__unit") if item.unit else ""
-        note = element("dd", escape(item.note), class_="edu-metric__note") if item.note else ""
+        unit = f' <span class="edu-metric__unit">{escape(item.unit)}</span>' if item.unit else ""
+        note = f' <span class="edu-metric__note">{escape(item.note)}</span>' if item.note else ""
         role = f" edu-metric--{item.role}" if item.role else ""
         items.append(
             f'<div class="edu-metric{escape(role)}"><dt>{escape(item.label)}</dt>'
-            f'<dd class="edu-metric__value">{escape(item.shown)}{unit}</dd>{note}</div>'
+            f"<dd>{escape(item.shown)}{unit}{note}</dd></div>"
         )
     return element("dl", *items, class_="edu-metrics", aria_label=part.label or None)
 
@@ -50,19 +50,22 @@ def _table(part: Table) -> str:
     for index, row in enumerate(part.rows):
         words = part.text[index] if part.text else [""] * len(row)
         cells = [escape(text or (show(v) if isinstance(v, float) else v)) for text, v in zip(words, row, strict=True)]
-        selected = ' class="edu-table__selected"' if index in part.selected else ""
+        selected = ' class="is-selected"' if index in part.selected else ""
         cells_html = "".join(f"<td>{cell}</td>" for cell in cells[1:])
         body.append(f'<tr{selected}><th scope="row">{cells[0]}</th>{cells_html}</tr>')
     caption = escape(part.caption)
-    inner = "" if part.folded else f"<caption>{caption}</caption>"
-    table = f"<table>{inner}<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-    scroll = f'<div class="edu-table" role="region" tabindex="0" aria-label="{caption}">{table}</div>'
-    return f'<details class="edu-details"><summary>{caption}</summary>{scroll}</details>' if part.folded else scroll
+    scroll = (
+        f'<div class="edu-scroll" role="region" tabindex="0" aria-label="{caption}"><table class="edu-table">'
+        f'<thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+    )
+    if part.folded:
+        return f'<details class="edu-details"><summary>{caption}</summary>{scroll}</details>'
+    return f'<p class="edu-table__caption">{caption}</p>{scroll}'
 
 
 def _prose(part: Prose) -> str:
     role = f" edu-prose--{part.role}" if part.role else ""
-    return f'<p class="edu-prose{escape(role)}">{escape(part.text)}</p>'
+    return f'<div class="edu-prose{escape(role)}"><p>{escape(part.text)}</p></div>'
 
 
 def _steps(part: Steps) -> str:

@@ -2,21 +2,24 @@
 
 Which states: for every combination of choices and switches, the start values; along each
 slider a bounded number of stops, all of them where the choices are those of the start, fewer elsewhere.
-Pictures and tables that several states share are stored once.
+A part is stored as pieces (groups of a drawing, single metrics, rows of a table), and each piece once.
 """
 
 import gzip
 import itertools
 import json
 import random
+import re
 from collections.abc import Iterator, Mapping
 
 from .contract import Choice, Slider, Toggle, Widget
 from .render import render_parts
 
 VERSION = 1
-STOPS_AT_START = 400
-STOPS_ELSEWHERE = 33
+STOPS_ELSEWHERE = (33, 9, 5)
+"""Stops along a slider where 1, 2, 3 or more choices differ from the start."""
+
+_PIECE = re.compile(r'(<g [^>]*>)|(?=<g>)|(?<=</g>)|(?=<div class="edu-metric)|(?=<tr)')
 
 
 def state_key(widget: Widget, values: Mapping[str, object]) -> str:
@@ -47,7 +50,7 @@ def planned(widget: Widget) -> Iterator[dict[str, object]]:
             if not widget.shown(name, base):
                 continue
             if isinstance(control, Slider):
-                stops = STOPS_ELSEWHERE if changed else STOPS_AT_START
+                stops = STOPS_ELSEWHERE[min(changed, len(STOPS_ELSEWHERE)) - 1] if changed else control.stops
                 for index in _spread(control.count, stops):
                     yield {**base, name: control.at(index)}
 
@@ -59,18 +62,33 @@ def _spread(count: int, stops: int) -> list[int]:
 
 
 def precompute(widget: Widget) -> dict:
-    """All planned states: `{"version", "fragments": [html], "states": {key: [indices]}, "summaries": {key: text}}`."""
+    """All planned states: `{"version", "fragments": [html], "states": {key: parts}, "summaries": {key: text}}`.
+
+    A state lists its parts; a part is the index of one fragment, or a list of indices whose fragments follow each other.
+    """
     fragments: dict[str, int] = {}
-    states: dict[str, list[int]] = {}
+    states: dict[str, list] = {}
     summaries: dict[str, str] = {}
     for values in planned(widget):
         key = state_key(widget, values)
         if key in states:
             continue
         view = widget.view(widget.canonical(values))
-        states[key] = [fragments.setdefault(html, len(fragments)) for html in render_parts(view)]
+        states[key] = []
+        for html in render_parts(view):
+            pieces = [fragments.setdefault(piece, len(fragments)) for piece in _PIECE.split(html) if piece]
+            states[key].append(pieces if len(pieces) > 1 else pieces[0])
         summaries[key] = view.summary
     return {"version": VERSION, "fragments": list(fragments), "states": states, "summaries": summaries}
+
+
+def parts_of(states: Mapping, key: str) -> list[str]:
+    """HTML of the parts of one precomputed state, put together as the page's script does it."""
+    fragments = states["fragments"]
+    return [
+        fragments[part] if isinstance(part, int) else "".join(fragments[index] for index in part)
+        for part in states["states"][key]
+    ]
 
 
 def states_bytes(widget: Widget) -> bytes:
