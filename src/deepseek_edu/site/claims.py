@@ -203,7 +203,7 @@ def _entry(claim: Claim, uses: Sequence[Use]) -> str:
         f'<section class="edu-ledger" id="claim-{claim.id}">'
         f'<p class="edu-ledger__text"><span class="edu-claim edu-claim--{kind}">{claim.label}</span> '
         f"{html.escape(claim.text)}</p>"
-        f'<dl class="edu-ledger__facts">{listed}</dl></section>\n'
+        f'<dl class="edu-ledger__facts" data-search-exclude>{listed}</dl></section>\n'
     )
 
 

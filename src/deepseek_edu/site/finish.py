@@ -15,6 +15,7 @@ from pathlib import Path
 from deepseek_edu.site.errors import SiteError
 from deepseek_edu.site.formulas import typeset
 from deepseek_edu.site.prepare import Staged
+from deepseek_edu.site.prune import prune, words_of
 
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -127,15 +128,25 @@ def _mend_shell(site: Path) -> None:
     if count < 1:
         raise SiteError(f"{bundles[0].name} does not read the sitemap as expected: adapt SITEMAP_ADDRESS in finish.py")
     bundles[0].write_text(FOREIGN.sub('"data:,"', text), encoding="utf-8")
+    words = words_of(site)
     for path in [*site.glob("assets/**/*.js"), *site.glob("assets/**/*.css")]:
-        content = path.read_text(encoding="utf-8")
-        path.write_text(SOURCE_MAP.sub("\n", content), encoding="utf-8")
+        content = SOURCE_MAP.sub("\n", path.read_text(encoding="utf-8"))
+        path.write_text(prune(content, words) if path.suffix == ".css" else content, encoding="utf-8")
+
+
+CODE_BLOCK = re.compile(r"<pre>.*?</pre>", re.DOTALL)
 
 
 def _settle_search(site: Path) -> None:
-    """Write the search index in one order, whatever order the shell rendered the pages in."""
+    """Keep headings and prose in the search index: no code, no headings of what was excluded."""
     path = next((p for p in (site / "search/search_index.json", site / "search.json") if p.exists()), None)
     if path is None:
         raise SiteError("the shell wrote no search index")
     index = json.loads(path.read_text(encoding="utf-8"))
+    entries = "docs" if "docs" in index else "items"
+    index[entries] = [
+        {**entry, "text": CODE_BLOCK.sub(" ", entry["text"])}
+        for entry in index[entries]
+        if entry["title"].strip() or entry["text"].strip()
+    ]
     path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

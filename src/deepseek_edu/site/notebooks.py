@@ -43,7 +43,7 @@ def stage(root: Path, docs: Path, cache: Path, say: Callable[[str], None]) -> li
         SourceError: a cell fails or does not end, naming notebook, cell and line of the source.
     """
     pages = []
-    for path in sorted((root / "notebooks").glob("*.py")):
+    for path in sources(root):
         book = read(root, path)
         executed = run_cached(root, book, cache, say)
         folder = docs / "notebooks"
@@ -53,6 +53,12 @@ def stage(root: Path, docs: Path, cache: Path, say: Callable[[str], None]) -> li
         (folder / f"{path.stem}.md").write_text(page_text(executed, book.source, path.stem), encoding="utf-8")
         pages.append(f"notebooks/{path.stem}.md")
     return pages
+
+
+def sources(root: Path) -> list[Path]:
+    """Return the notebooks: the Python files with cells; other scripts may lie beside them."""
+    files = sorted((root / "notebooks").glob("*.py"))
+    return [path for path in files if re.search(r"(?m)^# %%", path.read_text(encoding="utf-8"))]
 
 
 def read(root: Path, path: Path) -> Notebook:
