@@ -36,9 +36,14 @@ CASES = [
     (lambda: quant.encode_e8m0(0.0), ["scale must be a power of two", "got 0.0"]),
     (lambda: quant.encode_e8m0(-2.0), ["scale must be a power of two", "got -2.0"]),
     (lambda: quant.encode_e8m0(2.0**128), ["scale must be a power of two from 2**-127 to 2**127"]),
+    (lambda: quant.encode_e8m0(2.0**-128), ["scale must be a power of two from 2**-127 to 2**127"]),
+    (lambda: quant.decode_e8m0(256), ["scale_bytes must be integers 0 … 255", "got 256"]),
     (lambda: quant.scale_e4m3_for_fp4(-1.0), ["amax must be 0 … 2**127", "got -1.0"]),
     (lambda: quant.scale_e8m0_for_fp4(np.nan), ["amax must be finite", "got nan"]),
     (lambda: quant.scale_e8m0_for_fp8(1e300), ["amax must be 0 … 2**127"]),
+    (lambda: quant.scale_e8m0_for_fp4(2.0**127), ["amax must be 0 … 2**127"]),
+    (lambda: quant.power_of_two_at_least(2.0**-128), ["x must be 2**-127 … 2**127"]),
+    (lambda: quant.power_of_two_at_least(1.01 * 2.0**127), ["x must be 2**-127 … 2**127"]),
     (lambda: quant.power_of_two_at_least(0.0), ["x must be 2**-127 … 2**127", "got 0.0", "floor"]),
     (lambda: quant.dequantize_fp4(np.zeros(8, int), [1, 1]), ["one byte per block of 16", "(2,)", "(16,)"]),
     (lambda: quant.dequantize_fp4(np.zeros(8, int), [1], scale_kind="e5m2"), ["scale_kind must be"]),
@@ -62,3 +67,22 @@ def test_bad_input_gives_no_numpy_warning(number, recwarn):
     with pytest.raises(ValueError):
         CASES[number][0]()
     assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_the_largest_and_smallest_allowed_numbers_are_taken():
+    powers = np.float32([2.0**-127, 2.0**127])
+    np.testing.assert_array_equal(quant.power_of_two_at_least(powers), powers)
+    np.testing.assert_array_equal(quant.encode_e8m0(powers), [0, 254])
+    assert float(quant.scale_e8m0_for_fp4(1.99 * 2.0**126)) == 2.0**125
+    largest = np.full(16, np.nextafter(np.float32(2.0**127), np.float32(0)))
+    for result in (quant.quantize_fp4(largest, 16, "e8m0"), quant.quantize_fp8(largest, 16)):
+        assert np.all(np.isfinite(result.values))
+    assert quant.quantize_fp4(largest).values.max() == 2688
+    assert quant.bits_per_value(1) == 12
+
+
+def test_a_result_cannot_be_rebound_and_compares_by_identity():
+    result = quant.quantize_fp4(X)
+    with pytest.raises(AttributeError):
+        result.codes = None
+    assert result == result and result != quant.quantize_fp4(X)
