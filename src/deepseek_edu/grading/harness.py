@@ -26,7 +26,14 @@ SAFE_INT = 2**53
 
 # Bound now: a submission that replaces these names in their modules or in builtins changes nothing here.
 _dumps = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
-_compile, _exec, _isinstance, _type, _str, _repr = compile, exec, isinstance, type, str, repr
+_compile, _exec, _isinstance, _type, _str = compile, exec, isinstance, type, str
+_namespace_of_builtins = vars(builtins)
+_original_builtins = dict(_namespace_of_builtins)
+
+
+def _restore_builtins():
+    """Undo what a submission did to the names every other line here relies on."""
+    _namespace_of_builtins.update(_original_builtins)
 
 
 class Unsupported(ValueError):
@@ -216,7 +223,9 @@ def load_submission(source, functions=(), forbidden=FORBIDDEN, partial=False):
     try:
         with _Captured():
             _exec(code, namespace)
+        _restore_builtins()
     except BaseException as error:  # SystemExit and KeyboardInterrupt are the submission's too
+        _restore_builtins()
         about = describe_error(error)
         message = f"{about['type']} while loading: {about['message']}"
         raise SubmissionError(message, about["line"], about["type"]) from None
@@ -243,10 +252,12 @@ def run_case(namespace, function, args):
         arguments = [decode(item) for item in args]
         with captured:
             value = namespace[function](*arguments)
+            _restore_builtins()
             answer = {"status": "returned", "value": encode(value)}
     except Unsupported as error:
         answer = {"status": "unsupported", "error": {"type": "Unsupported", "message": _str(error), "line": None}}
     except BaseException as error:  # SystemExit and KeyboardInterrupt are the submission's too
+        _restore_builtins()
         answer = {"status": "raised", "error": describe_error(error)}
     answer["stdout"] = captured.text()
     answer["threads"] = max(0, threading.active_count() - before)

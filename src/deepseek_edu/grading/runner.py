@@ -104,7 +104,7 @@ def run_cases(submission, lab, cases, on_outcome=None):
                 used_up = f"the {lab.limits.total_seconds:g} s for all cases together were used up"
                 outcome = Outcome(case, NOT_GRADED, message=used_up)
             else:
-                outcome, reusable = _run_case(child, case, lab.limits.seconds)
+                outcome, reusable = _run_case(child, case, lab.limits)
                 if not reusable:
                     child.close()
                     child = None
@@ -137,9 +137,9 @@ def _open(submission, lab):
     return None, problem, child.protections
 
 
-def _run_case(child, case, seconds):
+def _run_case(child, case, limits):
     """(Outcome, whether the child can take another case)."""
-    clock = time.monotonic()
+    clock, seconds = time.monotonic(), limits.seconds
     request = {"function": case.function, "args": case.page_data()["args"]}
     try:
         answer = child.ask(request, seconds)
@@ -157,6 +157,8 @@ def _run_case(child, case, seconds):
         status = PASSED if comparison.ok else FAILED
         return Outcome(case, status, comparison, stdout=stdout, seconds=spent), not answer.get("threads")
     error = _clean_error(answer.get("error"))
+    if error["type"] == "MemoryError" and not error["message"]:
+        error["message"] = f"more than the {limits.memory_mb} MB of memory allowed were needed"
     if error["type"] == "missing":
         return Outcome(case, NOT_GRADED, error=error, message=error["message"]), True
     outcome = Outcome(case, FAILED, error=error, stdout=stdout, seconds=spent)
@@ -167,6 +169,8 @@ class _Child:
     """One child process with its sandbox folder."""
 
     def __init__(self, limits):
+        if os.name != "posix":
+            raise RunnerError("grading runs on Linux and macOS; on Windows use it inside WSL")
         self.protections = {}
         self._rest = b""
         self._folder = Path(tempfile.mkdtemp(prefix="deepseek-edu-grading-"))
