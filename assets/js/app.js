@@ -5,10 +5,20 @@
  * when the site shell swaps the content of a page instead of loading a new one.
  */
 
+import { EduChapter } from "./chapter.js";
+import { EduChart } from "./chart.js";
 import { EduLab } from "./lab.js";
+import { EduProgress } from "./progress.js";
+import { EduQuiz } from "./quiz.js";
+import { EduWalk } from "./walk.js";
 import { EduWidget } from "./widget.js";
 
-customElements.define("edu-widget", EduWidget);
+customElements.define("edu-chapter", EduChapter);
+customElements.define("edu-chart", EduChart);
 customElements.define("edu-lab", EduLab);
+customElements.define("edu-progress", EduProgress);
+customElements.define("edu-quiz", EduQuiz);
+customElements.define("edu-walk", EduWalk);
+customElements.define("edu-widget", EduWidget);
 
 document.documentElement.dataset.eduReady = "";

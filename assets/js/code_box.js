@@ -61,7 +61,7 @@ export class CodeBox {
     if (this.#gone) return;
     const hint = `edu-keys-${++boxes}`;
     const keys = make("p", { class: "edu-editor__keys", id: hint }, "Tab indents. Esc, then Tab leaves the editor. Ctrl+Enter runs.");
-    const heard = make("p", { class: "edu-sr-only", role: "status" });
+    const heard = make("p", { class: "edu-visually-hidden", role: "status" });
     const place = make("div", { class: "edu-editor__code" });
     this.holder.replaceChildren(place, keys, heard);
     this.#editor = createEditor({

@@ -130,7 +130,7 @@ export class Controls {
   /** @param {string} name @returns {(HTMLInputElement | HTMLSelectElement)[]} */
   #inputs(name) {
     const inputs = this.rows.get(name)?.querySelectorAll("input, select") ?? [];
-    return /** @type {any} */ ([...inputs].filter((input) => !input.closest("[data-presets]")));
+    return /** @type {any} */ ([...inputs]);
   }
 
   /** @param {Record<string, Value>} before values of what has no valid entry right now */

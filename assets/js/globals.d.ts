@@ -2,8 +2,3 @@
 declare const EDU_FILES: Record<string, string>;
 /** Version of the Pyodide package the site was built with; written by site/bundle.py. */
 declare const PYODIDE_VERSION: string;
-
-declare module "plotly.js-basic-dist-min" {
-  const plotly: any;
-  export default plotly;
-}

@@ -10,8 +10,8 @@ import { EduElement, button, download, fromFile, make, readJson } from "./base.j
 import { compare } from "./compare.js";
 import { LabWork } from "./lab_work.js";
 import { caseLine, outcomeOf } from "./lab_outcome.js";
-import { PythonFailure, explain, progressLine, python } from "./runtime.js";
-import { store } from "./state.js";
+import { MEMORY_MB, PythonFailure, explain, progressLine, python } from "./runtime.js";
+import { here, store } from "./state.js";
 
 /**
  * @typedef {{id: string, function: string, args: any[], expected: any, tolerance: number, points: number, note: string}} Case
@@ -98,6 +98,7 @@ export class EduLab extends EduElement {
     this.dataset.state = state;
     if (reason) this.dataset.reason = reason;
     else delete this.dataset.reason;
+    this.outcome.dataset.outcome = reason === "memory" ? reason : state;
     this.running = state === "running";
     this.button("run").disabled = this.running;
     this.button("stop").disabled = !this.running;
@@ -150,8 +151,9 @@ export class EduLab extends EduElement {
       const text = await python.call("case", { index }, { timeoutMs: this.data.limits.seconds * 1000 });
       if (!this.mounted) return;
       const answer = JSON.parse(text);
-      if (answer.error?.type === "MemoryError") throw new PythonFailure("memory", "MemoryError");
-      const result = outcomeOf(item, answer, compare);
+      if (answer.error?.type === "MemoryError") throw new PythonFailure("memory");
+      const call = row?.querySelector(".edu-case__call")?.textContent ?? "";
+      const result = outcomeOf(item, answer, compare, call);
       caseLine(row, result.kind, result.line, result.detail);
       if (result.kind === "passed") passed += 1;
       else if (!first) {
@@ -168,7 +170,13 @@ export class EduLab extends EduElement {
     const { cases, hidden, id, version } = this.data;
     const all = passed === cases.length;
     const kept = store.get("labs", id, version);
-    store.put("labs", id, version, { code: this.code, passed: all || kept?.passed === true, runs: (kept?.runs ?? 0) + 1 });
+    store.put("labs", id, version, {
+      code: this.code,
+      passed: all || kept?.passed === true,
+      runs: (kept?.runs ?? 0) + 1,
+      title: this.data.title,
+      ...here(this.id),
+    });
     this.#enter(all ? "passed" : "failed");
     const command = make("code", {}, `deepseek-edu grade labs/${id} ${id}.py`);
     const practice = make("p", { class: "edu-lab__practice" }, `${PRACTICE} `, command, ` runs ${hidden} hidden cases too.`);
@@ -194,7 +202,7 @@ export class EduLab extends EduElement {
       stopped: `Stopped ${place}.`,
       timeout: `Time limit: more than ${seconds} s ${place}. Look for a loop that does not end.`,
       crashed: `The Python interpreter died ${place}. Very deep nesting does this.`,
-      memory: `Out of memory ${place}: this page's Python may use 1 GB.`,
+      memory: `Out of memory ${place}: this page's Python may use ${MEMORY_MB} MB.`,
     };
     const sentence = sentences[failure.kind] ?? "";
     if (row) caseLine(row, failure.kind, sentence || explain(failure));

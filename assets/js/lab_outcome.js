@@ -40,9 +40,10 @@ function short(value) {
  * @param {Case} item
  * @param {Answer} answer
  * @param {(expected: any, got: any, tolerance: number) => Comparison} compare
+ * @param {string} [shown] the call as the page shows it
  */
-export function outcomeOf(item, answer, compare) {
-  const call = `${item.function}(${item.args.map(pythonText).join(", ")})`;
+export function outcomeOf(item, answer, compare, shown) {
+  const call = shown || `${item.function}(${item.args.map(pythonText).join(", ")})`;
   const printed = answer.stdout ? `printed:\n${answer.stdout}` : "";
   if (answer.status !== "returned") {
     const { type, message, line } = answer.error ?? { type: "Error", message: "", line: null };

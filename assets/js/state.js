@@ -3,14 +3,16 @@
  * two tabs do not erase each other's work. Where storage is refused or full, the same data lives for the session only
  * and `storageTrouble` says so.
  *
- * @typedef {{code: string, at: number, passed?: boolean, runs?: number}} LabEntry
- * @typedef {{answer: string, correct: boolean, at: number}} QuizEntry
- * @typedef {{read: boolean, at: number}} ChapterEntry
+ * @typedef {{at: number, title?: string, page?: string}} Entry `page` is relative to the site
+ * @typedef {Entry & {code: string, passed?: boolean, runs?: number}} LabEntry
+ * @typedef {Entry & {answer: string, correct: boolean}} QuizEntry
+ * @typedef {Entry & {read: boolean}} ChapterEntry
  * @typedef {{version: 1, labs: Record<string, Record<string, LabEntry>>,
  *   quizzes: Record<string, Record<string, QuizEntry>>, chapters: Record<string, Record<string, ChapterEntry>>}} State
  * @typedef {"labs" | "quizzes" | "chapters"} Section
  */
 
+import { base } from "./base.js";
 import { isState } from "./state_check.js";
 
 export const KEY = "deepseek-edu";
@@ -19,7 +21,7 @@ export const SECTIONS = /** @type {Section[]} */ (["labs", "quizzes", "chapters"
 /** @returns {State} */
 export const emptyState = () => ({ version: 1, labs: {}, quizzes: {}, chapters: {} });
 
-/** Events: `trouble` (a sentence), `change` ({section, id} or null) when another tab or an import changed something. */
+/** Events: `trouble` (a sentence), `put` (this page saved something), `change` (another tab or an import did). */
 export class Store extends EventTarget {
   /** @type {State} */
   #memory = emptyState();
@@ -110,6 +112,7 @@ export class Store extends EventTarget {
     const versions = (state[section][id] ??= {});
     versions[version] = /** @type {any} */ ({ ...versions[version], ...entry, at: Date.now() });
     this.#write(state);
+    this.dispatchEvent(new CustomEvent("put"));
   }
 
   /** Replace everything (import, reset, undo). @param {State} state */
@@ -146,6 +149,34 @@ export function merge(ours, theirs) {
     }
   }
   return merged;
+}
+
+/**
+ * What an import would do to one section.
+ * @param {State} ours @param {State} theirs @param {Section} section
+ */
+export function preview(ours, theirs, section) {
+  const counted = { fresh: 0, newer: 0, older: 0, same: 0 };
+  for (const [id, versions] of Object.entries(theirs[section])) {
+    for (const [version, entry] of Object.entries(versions)) {
+      const mine = ours[section][id]?.[version];
+      if (!mine) counted.fresh += 1;
+      else if (mine.at === entry.at) counted.same += 1;
+      else if (mine.at < entry.at) counted.newer += 1;
+      else counted.older += 1;
+    }
+  }
+  return counted;
+}
+
+/**
+ * Where the reader is, for the links of the progress page.
+ * @param {string} id of an element of this page
+ */
+export function here(id) {
+  const site = new URL("../", base).pathname;
+  const page = location.pathname.startsWith(site) ? location.pathname.slice(site.length) || "index.html" : "";
+  return page ? { page: id ? `${page}#${id}` : page } : {};
 }
 
 /** The page's store. */

@@ -5,26 +5,35 @@
  */
 
 const NAME = /^[\w.:-]{1,100}$/;
+/** A page of this site: never another origin, never outside the site's folder. */
+const PAGE = /^\w[\w./-]*\.html(#[\w.:-]+)?$/;
 const LONGEST_TEXT = 200_000;
 export const LARGEST_FILE = 5_000_000;
 
 /** @param {any} value */
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** Fields every entry has or may have. @type {Record<string, (value: any) => boolean>} */
+const COMMON = {
+  at: Number.isFinite,
+  title: (value) => value === undefined || (typeof value === "string" && value.length <= 300),
+  page: (value) => value === undefined || (typeof value === "string" && PAGE.test(value) && !value.includes("..")),
+};
+
 /** @type {Record<string, Record<string, (value: any) => boolean>>} */
 const FIELDS = {
   labs: {
+    ...COMMON,
     code: (value) => typeof value === "string" && value.length <= LONGEST_TEXT,
-    at: Number.isFinite,
     passed: (value) => value === undefined || typeof value === "boolean",
     runs: (value) => value === undefined || (Number.isInteger(value) && value >= 0),
   },
   quizzes: {
+    ...COMMON,
     answer: (value) => typeof value === "string" && value.length <= 200,
     correct: (value) => typeof value === "boolean",
-    at: Number.isFinite,
   },
-  chapters: { read: (value) => typeof value === "boolean", at: Number.isFinite },
+  chapters: { ...COMMON, read: (value) => typeof value === "boolean" },
 };
 
 /**

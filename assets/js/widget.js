@@ -5,8 +5,9 @@
  * `data-state`: idle | needs-live | booting | live | error.
  */
 
-import { EduElement, button, fileUrl, fromFile, readJson } from "./base.js";
+import { EduElement, button, fileUrl, fromFile, make, readJson } from "./base.js";
 import { Controls, makeFragment, parseFragment, stateKey } from "./controls.js";
+import { toggleEditor } from "./widget_edit.js";
 import { PythonFailure, explain, progressLine, python } from "./runtime.js";
 
 /**
@@ -62,6 +63,7 @@ export class EduWidget extends EduElement {
     this.on(window, "hashchange", () => this.#followLink());
     this.on(python, "restarted", () => this.#pythonRestarted());
     for (const fieldset of this.querySelectorAll("fieldset")) fieldset.disabled = false;
+    this.#presets();
     this.controls.write(this.values);
     this.controls.describe(this.values);
     this.#followLink();
@@ -82,9 +84,7 @@ export class EduWidget extends EduElement {
       if (!found) bar.append((found = button(action, label)));
       found.hidden = false;
     }
-    this.note = bar.querySelector(".edu-status") ?? bar.appendChild(document.createElement("p"));
-    this.note.className = "edu-status";
-    this.note.setAttribute("role", "status");
+    this.note = /** @type {HTMLElement} */ (bar.querySelector(".edu-status") ?? bar.appendChild(make("p", { class: "edu-status", role: "status" })));
     const live = this.button("live");
     if (!live.textContent?.includes(size)) live.append(` (loads ${size}, once, from this site)`);
     this.on(bar, "click", (event) => {
@@ -93,8 +93,27 @@ export class EduWidget extends EduElement {
       if (action === "reset") this.reset();
       if (action === "link") this.#copy(this.link, "The link to these values is copied.");
       if (action === "copy") this.#copyData();
-      if (action === "edit") this.edit();
+      if (action === "edit") toggleEditor(this);
     });
+  }
+
+  /** One button for each named list of numbers. */
+  #presets() {
+    for (const spec of this.spec.controls) {
+      const row = this.controls.rows.get(spec.name);
+      if (!row || !spec.presets?.length) continue;
+      const place = make("div", { class: "edu-segments edu-presets", role: "group", "aria-label": `${spec.label}: examples` });
+      for (const { label, values } of spec.presets) {
+        const choose = button("preset", label);
+        this.on(choose, "click", () => {
+          this.controls.write({ ...this.values, [spec.name]: values });
+          this.#moved();
+        });
+        place.append(choose);
+      }
+      (row.querySelector(".edu-numbers") ?? row).before(place);
+      this.onLeave(() => place.remove());
+    }
   }
 
   /** @param {string} action */
@@ -270,10 +289,10 @@ export class EduWidget extends EduElement {
     if (this.live && !this.evaluating) this.say("Python restarted; the next move runs in a new one.");
   }
 
-  /** Open the mechanism's source; replaced by widget_edit.js when its editor is loaded. */
-  async edit() {
-    const { openEditor } = await import("./widget_edit.js");
-    if (this.mounted) await openEditor(this);
+  /** Evaluate with an edited mechanism, or with the original one (null). @param {string | null} source */
+  runEdited(source) {
+    this.source = source;
+    return this.live ? this.evaluate() : this.goLive();
   }
 
   /** @param {string} text @param {string} done */

@@ -1,4 +1,54 @@
-/** @param {import("./widget.js").EduWidget} widget */
-export async function openEditor(widget) {
-  widget.say("");
+/** The mechanism's source under a widget: edit it, run it, see the picture change, restore it. */
+
+import { button, make } from "./base.js";
+import { CodeBox } from "./code_box.js";
+import { python } from "./runtime.js";
+
+/**
+ * Open or close the editor of a widget.
+ * @param {import("./widget.js").EduWidget} widget
+ */
+export async function toggleEditor(widget) {
+  const holder = /** @type {HTMLElement} */ (widget.querySelector(".edu-editor"));
+  const opener = widget.button("edit");
+  if (!holder.hidden) {
+    holder.hidden = true;
+    opener.setAttribute("aria-expanded", "false");
+    return;
+  }
+  holder.hidden = false;
+  opener.setAttribute("aria-expanded", "true");
+  if (holder.childElementCount > 0) return;
+
+  const { source, module, names } = widget.spec.mechanism;
+  const code = make("div", { class: "edu-lab__editor" }, make("pre", { tabindex: 0 }, make("code", {}, source)));
+  const run = button("run-edited", python.running ? "Run this code" : `Run this code (loads ${widget.dataset.liveSize ?? "Python"})`);
+  const restore = button("restore", "Restore the original");
+  const what = `The widget runs ${names.join(", ")} of ${module}. Change them and run: the picture above follows.`;
+  holder.append(make("p", { class: "edu-editor__what" }, what), code, make("div", { class: "edu-bar" }, run, restore));
+
+  const start = () => {
+    run.textContent = "Run this code";
+    widget.runEdited(box.text === source ? null : box.text);
+  };
+  const box = new CodeBox(code, { text: source, label: `Source of ${names.join(", ")}`, onChange: () => {}, onRun: start });
+  widget.onLeave(() => {
+    box.destroy();
+    holder.replaceChildren();
+    holder.hidden = true;
+  });
+  widget.on(run, "click", start);
+  widget.on(restore, "click", () => {
+    box.text = source;
+    box.mark(null);
+    if (widget.source !== null) widget.runEdited(null);
+  });
+  widget.on(widget, "edu:answer", ({ detail }) => box.mark(detail.ok ? null : detail.error?.line));
+  try {
+    await box.open();
+    box.focus();
+  } catch {
+    widget.say("The editor could not be loaded; the source can be read here.");
+    run.hidden = restore.hidden = true;
+  }
 }

@@ -1,0 +1,122 @@
+/**
+ * <edu-quiz>: a question with options or a number. The reason for what was chosen appears after "Check"; after the
+ * right answer the reasons of the other options do too. `data-state`: idle | right | wrong | invalid.
+ */
+
+import { EduElement, readJson } from "./base.js";
+import { here, store } from "./state.js";
+
+/**
+ * @typedef {{id: string, version: string, kind: "choice" | "number", correct?: number[], answer?: number,
+ *   tolerance?: number, unit?: string}} QuizData
+ */
+
+/**
+ * A number as people type it: a comma for the point, a real minus sign, spaces. NaN for anything else.
+ * @param {string} text
+ */
+export function typedNumber(text) {
+  const plain = text.trim().replace(/[\u2212\u2013]/g, "-").replace(/[\s\u00a0\u202f]/g, "");
+  const pointed = /^[^.]*,\d+$/.test(plain) && plain.split(",").length === 2 ? plain.replace(",", ".") : plain;
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(pointed) ? Number(pointed) : NaN;
+}
+
+/**
+ * @param {QuizData} data
+ * @param {string} answer indices joined by commas, or the typed number
+ */
+export function isRight(data, answer) {
+  if (data.kind === "choice") return answer === (data.correct ?? []).join(",");
+  return Math.abs(typedNumber(answer) - Number(data.answer)) <= (data.tolerance ?? 0) + 1e-12 * Math.abs(Number(data.answer));
+}
+
+export class EduQuiz extends EduElement {
+  /** @type {QuizData} */
+  data;
+  /** @type {HTMLElement} */
+  result;
+
+  mount() {
+    this.data = readJson(this);
+    this.dataset.state = "idle";
+    const form = /** @type {HTMLFormElement} */ (this.querySelector("form"));
+    this.result = /** @type {HTMLElement} */ (this.querySelector(".edu-quiz__result"));
+    /** @type {HTMLElement} */ (this.querySelector("button[type=submit]")).hidden = false;
+    /** @type {HTMLElement} */ (this.querySelector(".edu-quiz__nojs")).hidden = true;
+    this.on(form, "submit", (event) => {
+      event.preventDefault();
+      this.#check(true);
+    });
+    this.on(form, "input", () => this.#clear());
+    const kept = store.get("quizzes", this.data.id, this.data.version);
+    if (kept) {
+      this.#fill(kept.answer);
+      this.#check(false);
+    } else if (Object.keys(store.versions("quizzes", this.data.id)).length > 0) {
+      this.result.textContent = "This question has changed since you answered it.";
+    }
+  }
+
+  /** @returns {HTMLInputElement[]} */
+  get inputs() {
+    return [...this.querySelectorAll("input")];
+  }
+
+  get answer() {
+    if (this.data.kind === "number") return this.inputs[0].value.trim();
+    return this.inputs.filter((input) => input.checked).map((input) => input.value).join(",");
+  }
+
+  /** @param {string} answer */
+  #fill(answer) {
+    const chosen = answer.split(",");
+    for (const input of this.inputs) {
+      if (this.data.kind === "number") input.value = answer;
+      else input.checked = chosen.includes(input.value);
+    }
+  }
+
+  #clear() {
+    this.dataset.state = "idle";
+    this.result.textContent = "";
+    delete this.result.dataset.outcome;
+    for (const option of this.#options()) {
+      delete option.dataset.outcome;
+      this.#why(option, false);
+    }
+    this.inputs.forEach((input) => input.removeAttribute("aria-invalid"));
+  }
+
+  #options() {
+    return /** @type {HTMLElement[]} */ ([...this.querySelectorAll(".edu-option")]);
+  }
+
+  /** @param {HTMLElement} option @param {boolean} shown */
+  #why(option, shown) {
+    const why = /** @type {HTMLElement | null} */ (option.querySelector(".edu-why"));
+    if (why) why.hidden = !shown;
+  }
+
+  /** @param {boolean} keep */
+  #check(keep) {
+    this.#clear();
+    const { answer, data } = this;
+    if (answer === "" || (data.kind === "number" && Number.isNaN(typedNumber(answer)))) {
+      this.dataset.state = "invalid";
+      this.result.textContent = data.kind === "number" ? "Type a number, such as 1.5." : "Choose an answer first.";
+      if (data.kind === "number") this.inputs[0].setAttribute("aria-invalid", "true");
+      return;
+    }
+    const right = isRight(data, answer);
+    this.dataset.state = right ? "right" : "wrong";
+    this.result.dataset.outcome = this.dataset.state;
+    this.result.textContent = right ? "Right." : "Not right. Read why, then try again.";
+    this.#options().forEach((option, index) => {
+      const chosen = data.kind === "number" || this.inputs[index].checked;
+      const good = data.kind === "number" ? right : (data.correct ?? []).includes(index);
+      if (chosen) option.dataset.outcome = good ? "right" : "wrong";
+      this.#why(option, data.kind === "number" ? right : chosen || right);
+    });
+    if (keep) store.put("quizzes", data.id, data.version, { answer: answer.slice(0, 200), correct: right, ...here(this.id) });
+  }
+}
