@@ -59,7 +59,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: words for those who cannot see it, two axes, and its series.
+    """A chart: words for those who cannot see it, two axes, and its series; `stacked` puts bars on top of each other.
 
     Raises `ValueError` when there is nothing to draw, or a log axis meets a value that is not positive.
     """
@@ -69,6 +69,7 @@ class Chart:
     x: Axis
     y: Axis
     series: tuple[Series, ...] = field(default_factory=tuple)
+    stacked: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "series", tuple(self.series))
@@ -131,7 +132,7 @@ class Chart:
             "xaxis": _plotly_axis(self.x),
             "yaxis": _plotly_axis(self.y),
             "showlegend": len(self.series) > 1,
-            "barmode": "group",
+            "barmode": "stack" if self.stacked else "group",
             "meta": {"description": self.description},
         }
         return {"data": data, "layout": layout}

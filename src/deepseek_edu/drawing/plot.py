@@ -13,6 +13,8 @@ def plot(chart: Chart, width: float, height: float) -> Drawing:
     bars = [s for s in chart.series if s.kind == "bar"]
     names = _categories(chart) if chart.x.kind == "category" else []
     y_values = [v for s in chart.series for v in s.y]
+    if chart.stacked:
+        y_values += [sum(column) for column in zip(*(s.y for s in bars), strict=True)]
     y_low, y_high = _limits(chart.y, y_values, with_zero=bool(bars) and chart.y.kind == "linear")
     y_ticks = _ticks(chart.y, y_low, y_high, 5)
     left = 14 + max(len(_tick_text(chart.y, t)) for t in y_ticks) * _LETTER
@@ -47,7 +49,12 @@ def plot(chart: Chart, width: float, height: float) -> Drawing:
         style = chart.token(index)
         positions = [x_place(names.index(v) if names else v) for v in s.x]
         if s.kind == "bar":
-            _bars(canvas, s, style, positions, y_place, base, bars.index(s), len(bars), slot if names else 12)
+            below = [0.0] * len(s.y)
+            if chart.stacked:
+                for other in bars[: bars.index(s)]:
+                    below = [a + b for a, b in zip(below, other.y, strict=True)]
+            share = (0, 1) if chart.stacked else (bars.index(s), len(bars))
+            _bars(canvas, s, style, positions, y_place, base, below, *share, slot if names else 12)
         else:
             _curve(canvas, s, style, positions, [y_place(v) for v in s.y])
     canvas.line(left, bottom, right, bottom, "k-axis", 1.25)
@@ -73,16 +80,27 @@ def _curve(canvas: Canvas, s: Series, style: str, xs: list[float], ys: list[floa
 
 
 def _bars(
-    canvas: Canvas, s: Series, style: str, xs: list[float], place: Place, base: float, rank: int, count: int, slot: float
+    canvas: Canvas,
+    s: Series,
+    style: str,
+    xs: list[float],
+    place: Place,
+    base: float,
+    below: list[float],
+    rank: int,
+    count: int,
+    slot: float,
 ) -> None:
+    """Bars that start at `below` (all zero unless stacked; `base` is where zero or the axis lies)."""
     thick = min(56.0, slot * 0.74 / count)
     for i, (x, value) in enumerate(zip(xs, s.y, strict=True)):
         start = x - thick * count / 2 + thick * rank
-        end = place(value)
-        canvas.rect(start + 1, min(base, end), thick - 2, abs(base - end), style, radius=min(2, abs(base - end) / 2))
-        label = s.text[i] if s.text else ""
-        if label:
-            canvas.text(start + thick / 2, min(base, end) - 6, label, "k-text--strong", size=SMALL)
+        foot, end = place(below[i]) if below[i] else base, place(below[i] + value)
+        tall = abs(foot - end)
+        if tall:
+            canvas.rect(start + 1, min(foot, end), thick - 2, tall, style, radius=min(2, tall / 2))
+        if s.text and s.text[i]:
+            canvas.text(start + thick / 2, min(foot, end) - 6, s.text[i], "k-text--strong", size=SMALL)
 
 
 def _categories(chart: Chart) -> list:

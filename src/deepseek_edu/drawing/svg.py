@@ -94,20 +94,30 @@ class Canvas:
         """Append markup made elsewhere."""
         self._parts.append(markup)
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, style: str = "k-axis", width: float = 1, dash: str = "") -> None:
+    def line(
+        self, x1: float, y1: float, x2: float, y2: float, style: str = "k-axis", width: float = 1, dash: str = ""
+    ) -> None:
         """A straight stroke."""
         self.add(
             element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=style, stroke_width=width, stroke_dasharray=dash or None)
         )
 
-    def polyline(self, points: list[tuple[float, float]], style: str = "k-axis", width: float = 1, dash: str = "") -> None:
+    def polyline(
+        self, points: list[tuple[float, float]], style: str = "k-axis", width: float = 1, dash: str = ""
+    ) -> None:
         """Connected strokes."""
         text = " ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points)
-        self.add(element("polyline", points=text, class_=style, stroke_width=width, fill="none", stroke_dasharray=dash or None))
+        self.add(
+            element(
+                "polyline", points=text, class_=style, stroke_width=width, fill="none", stroke_dasharray=dash or None
+            )
+        )
 
     def polygon(self, points: list[tuple[float, float]], style: str) -> None:
         """A filled shape."""
-        self.add(element("polygon", points=" ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points), class_=style))
+        self.add(
+            element("polygon", points=" ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points), class_=style)
+        )
 
     def rect(self, x: float, y: float, width: float, height: float, style: str = "k-cell", radius: float = 0) -> None:
         """A filled rectangle."""
@@ -117,7 +127,9 @@ class Canvas:
         """A filled circle."""
         self.add(element("circle", cx=x, cy=y, r=radius, class_=style))
 
-    def text(self, x: float, y: float, content: object, style: str = "", anchor: str = "middle", size: float = FONT) -> None:
+    def text(
+        self, x: float, y: float, content: object, style: str = "", anchor: str = "middle", size: float = FONT
+    ) -> None:
         """Text on a baseline at `y`. `style` is added to `k-text`; small sizes get `k-text--small`."""
         classes = " ".join(filter(None, ("k-text", "k-text--small" if size <= SMALL else "", style)))
         self.add(
@@ -132,7 +144,9 @@ class Canvas:
             )
         )
 
-    def arrow(self, x1: float, y1: float, x2: float, y2: float, style: str = "k-arrow", width: float = 1.5, head: float = 6) -> None:
+    def arrow(
+        self, x1: float, y1: float, x2: float, y2: float, style: str = "k-arrow", width: float = 1.5, head: float = 6
+    ) -> None:
         """A stroke with a filled head at its end; a head longer than the stroke shrinks with it."""
         dx, dy = x2 - x1, y2 - y1
         length = (dx * dx + dy * dy) ** 0.5
@@ -150,7 +164,14 @@ class Canvas:
         self.polyline([(x1, y), (x1, y + depth), (x2, y + depth), (x2, y)], style)
 
     def cell(
-        self, x: float, y: float, width: float, height: float, content: object, style: str = "k-cell", text: str = "",
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        content: object,
+        style: str = "k-cell",
+        text: str = "",
         size: float = FONT,
     ) -> None:
         """A rounded cell with centred text."""
@@ -201,7 +222,14 @@ def svg_root(
 def _svg(drawing: Drawing, inner: str, style: str = "edu-svg", **names: object) -> str:
     box = f"0 0 {coordinate(drawing.width)} {coordinate(drawing.height)}"
     return element(
-        "svg", inner, drawing.markup, xmlns="http://www.w3.org/2000/svg", class_=style, viewBox=box, font_size=FONT, **names
+        "svg",
+        inner,
+        drawing.markup,
+        xmlns="http://www.w3.org/2000/svg",
+        class_=style,
+        viewBox=box,
+        font_size=FONT,
+        **names,
     )
 
 
@@ -253,7 +281,12 @@ class Picture:
 
 
 def draw(
-    paint: Callable[[float], Canvas], title: str, description: str, raw: object = None, wide: float = WIDE, narrow: float | None = NARROW
+    paint: Callable[[float], Canvas],
+    title: str,
+    description: str,
+    raw: object = None,
+    wide: float = WIDE,
+    narrow: float | None = NARROW,
 ) -> Picture:
     """Draw the same thing for both widths. `paint(width)` returns the canvas of that width."""
 

@@ -1,22 +1,23 @@
 """Figures of the chapters, computed by the package and found by id.
 
-    figures.get("fp4-levels")  # a drawing.Picture or a drawing.Chart; both have .html(prefix)
+figures.get("fp4-levels")  # a drawing.Picture or a drawing.Chart; both have .html(prefix)
 """
 
 from collections.abc import Callable
 from importlib import import_module
 
 _MODULES = ("fp4",)
-_FIGURES: dict[str, Callable[[], object]] = {}
+FIGURES: dict[str, Callable[[], object]] = {}
+"""Drawing functions by id; filled when a module of figures is imported, as `get` and `names` do."""
 
 
 def figure(id: str) -> Callable:
     """Register a function without arguments that returns a `Picture` or a `Chart`."""
 
     def register(function: Callable[[], object]) -> Callable[[], object]:
-        if id in _FIGURES:
+        if id in FIGURES:
             raise ValueError(f"figure {id!r} is registered twice, expected one function per id")
-        _FIGURES[id] = function
+        FIGURES[id] = function
         return function
 
     return register
@@ -26,7 +27,7 @@ def names() -> tuple[str, ...]:
     """Ids of all figures."""
     for module in _MODULES:
         import_module(f"{__name__}.{module}")
-    return tuple(_FIGURES)
+    return tuple(FIGURES)
 
 
 def get(id: str) -> object:
@@ -34,4 +35,4 @@ def get(id: str) -> object:
     known = names()
     if id not in known:
         raise KeyError(f"no figure {id!r}; there are: {', '.join(known)}")
-    return _FIGURES[id]()
+    return FIGURES[id]()

@@ -1,5 +1,7 @@
 """Figures of the chapter on the four-bit KV cache; every number comes from `reference.quant`."""
 
+import itertools
+
 import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw
@@ -18,7 +20,7 @@ def levels() -> Picture:
     """The levels of E2M1: all 15 on one line, then the eight magnitudes with their codes and gaps."""
     magnitudes = [float(m) for m in quant.E2M1_LEVELS]
     codes = [f"{int(code):04b}" for code in quant.encode_e2m1(magnitudes)]
-    gaps = [b - a for a, b in zip(magnitudes, magnitudes[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(magnitudes)]
 
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 262)
@@ -34,7 +36,8 @@ def levels() -> Picture:
         canvas.line(22, 144, width - 22, 144, "k-axis", 1.5)
         for left, right, gap in zip(magnitudes, magnitudes[1:], gaps, strict=False):
             canvas.polyline(
-                [(half(left) + 2, 130), (half(left) + 2, 124), (half(right) - 2, 124), (half(right) - 2, 130)], "k-arrow"
+                [(half(left) + 2, 130), (half(left) + 2, 124), (half(right) - 2, 124), (half(right) - 2, 130)],
+                "k-arrow",
             )
             words = show(gap).replace("0.", ".") if canvas.narrow and gap < 1 else show(gap)
             canvas.text((half(left) + half(right)) / 2, 117, words, "k-muted", size=SMALL)
@@ -68,7 +71,13 @@ def _anatomy(canvas: Canvas, y: float) -> None:
     for index, name in enumerate(names):
         x = 8 + index * cell + (cell - 4) / 2 + (cell / 2 if name == "exponent" else 0)
         canvas.text(x, y + 36, name, "k-muted", size=SMALL)
-    canvas.text(8 + 4 * cell + 10, y + 16, f"= {show(float(quant.decode_e2m1(int(code, 2))))}", "k-result k-text--strong", "start")
+    canvas.text(
+        8 + 4 * cell + 10,
+        y + 16,
+        f"= {show(float(quant.decode_e2m1(int(code, 2))))}",
+        "k-result k-text--strong",
+        "start",
+    )
 
 
 @figure("fp4-layout")
@@ -90,7 +99,13 @@ def layout() -> Picture:
             canvas.rect(x, 26, byte - 3, 30, "k-cell", 3)
             canvas.line(x + (byte - 3) / 2, 30, x + (byte - 3) / 2, 52, "k-grid")
             for half in (0, 1):
-                canvas.text(x + (byte - 3) * (0.25 + 0.5 * half), 45, 2 * index + half, "k-muted", size=SMALL if byte > 30 else 9)
+                canvas.text(
+                    x + (byte - 3) * (0.25 + 0.5 * half),
+                    45,
+                    2 * index + half,
+                    "k-muted",
+                    size=SMALL if byte > 30 else 9,
+                )
         canvas.cell(code_bytes * byte + 6, 26, byte + 24, 30, "scale", "k-cell k-cell--hot", size=SMALL)
         canvas.bracket(0, code_bytes * byte - 3, 60)
         canvas.text((code_bytes * byte - 3) / 2, 82, f"{code_bytes} bytes of codes", "k-label", size=SMALL)
@@ -108,8 +123,8 @@ def layout() -> Picture:
         return canvas
 
     description = (
-        f"A latent of {LATENT} values is cut into {groups} groups of {group}. Each group takes {code_bytes} bytes of codes, "
-        f"two codes to a byte, and one scale byte: {groups * code_bytes} + {groups} = {total} bytes."
+        f"A latent of {LATENT} values is cut into {groups} groups of {group}. Each group takes {code_bytes} bytes "
+        f"of codes, two codes to a byte, and one scale byte: {groups * code_bytes} + {groups} = {total} bytes."
     )
     return draw(paint, "From 512 values to 288 bytes", description, {"groups": groups, "bytes": total})
 
@@ -164,19 +179,26 @@ def error() -> Chart:
     )
 
 
-@figure("fp4-bytes")
+@figure("fp4-entry-bytes")
 def entry_bytes() -> Chart:
-    """Bytes of one main KV entry in three formats."""
-    sizes = {
-        "BF16": 2 * LATENT,
-        "FP8, scale per 32": quant.fp8_bytes(LATENT, 32),
-        "FP4, scale per 16": quant.fp4_bytes(LATENT, 16),
-    }
-    listed = ", ".join(f"{name}: {size} bytes" for name, size in sizes.items())
+    """Bytes of one entry of 512 values in four formats, data and scales apart."""
+    formats = (
+        ("BF16", 2 * LATENT, 0),
+        ("V4-Flash: 448 FP8, 64 BF16", 448 + 64 * 2, 8),
+        ("FP8, scale per 32", LATENT, quant.fp8_bytes(LATENT, 32) - LATENT),
+        ("FP4, scale per 16", LATENT // 2, quant.fp4_bytes(LATENT, 16) - LATENT // 2),
+    )
+    names = tuple(name for name, _, _ in formats)
+    totals = tuple(data + scales for _, data, scales in formats)
+    listed = "; ".join(f"{name}: {data} of data and {scales} of scales" for name, data, scales in formats)
     return Chart(
         "Bytes of one entry of 512 values",
-        f"Bars for three formats. {listed}.",
+        f"Stacked bars for four formats. Bytes are {listed}.",
         Axis("", "category"),
-        Axis("bytes", low=0),
-        (Series("bytes", tuple(sizes), tuple(sizes.values()), "bar", text=tuple(f"{s} B" for s in sizes.values())),),
+        Axis("bytes", low=0, high=1100, ticks=(0, 256, 512, 768, 1024)),
+        (
+            Series("data", names, tuple(data for _, data, _ in formats), "bar"),
+            Series("scales", names, tuple(s for _, _, s in formats), "bar", text=tuple(f"{t} B" for t in totals)),
+        ),
+        stacked=True,
     )

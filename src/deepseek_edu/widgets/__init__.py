@@ -14,8 +14,23 @@ from .contract import REGISTRY, Choice, ControlError, Numbers, Slider, Toggle, V
 from .parts import Metric, Metrics, Prose, Steps, Table
 
 __all__ = [
-    "Choice", "ControlError", "Metric", "Metrics", "Numbers", "Prose", "Slider", "Steps", "Table", "Toggle", "View",
-    "Widget", "bench", "evaluate", "get", "names", "widget",
+    "Choice",
+    "ControlError",
+    "Metric",
+    "Metrics",
+    "Numbers",
+    "Prose",
+    "Slider",
+    "Steps",
+    "Table",
+    "Toggle",
+    "View",
+    "Widget",
+    "bench",
+    "evaluate",
+    "get",
+    "names",
+    "widget",
 ]
 
 _WIDGETS = ("fp4",)
@@ -57,4 +72,9 @@ def bench(id: str, count: int = 200, seed: int = 0) -> dict[str, float]:
         render_parts(chosen.view(values))
         times.append((perf_counter() - start) * 1000)
     times.sort()
-    return {"median_ms": times[count // 2], "p95_ms": times[count * 95 // 100], "max_ms": times[-1], "count": float(count)}
+    return {
+        "median_ms": times[count // 2],
+        "p95_ms": times[count * 95 // 100],
+        "max_ms": times[-1],
+        "count": float(count),
+    }

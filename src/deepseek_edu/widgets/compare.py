@@ -18,14 +18,17 @@ _NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?")
 
 
 def views_agree(a: object, b: object) -> bool:
-    """Whether two views agree; each is a `View`, or what `evaluate_json` answered (text or decoded)."""
+    """Whether two views agree; each is a `View`, what `evaluate_json` answered (text or decoded), or `View.data()`."""
     return not differences(a, b)
 
 
 def differences(a: object, b: object) -> list[str]:
     """What differs, as sentences with the place; empty when the views agree."""
-    first, second = _answer(a), _answer(b)
     found: list[str] = []
+    if all(isinstance(v, Mapping) and "ok" not in v for v in (a, b)):
+        _compare_data("data", a, b, found)
+        return found
+    first, second = _answer(a), _answer(b)
     if first.get("ok") is not True or second.get("ok") is not True:
         return [] if first == second else ["not both evaluations succeeded with a view"]
     if len(first["parts"]) != len(second["parts"]):
@@ -39,7 +42,12 @@ def differences(a: object, b: object) -> list[str]:
 
 def _answer(value: object) -> dict:
     if isinstance(value, View):
-        return {"ok": True, "summary": value.summary, "parts": render_parts(value), "data": json.loads(json.dumps(value.data()))}
+        return {
+            "ok": True,
+            "summary": value.summary,
+            "parts": render_parts(value),
+            "data": json.loads(json.dumps(value.data())),
+        }
     if isinstance(value, str):
         return json.loads(value)
     if isinstance(value, Mapping):

@@ -82,7 +82,9 @@ def widget(
     def register(function: Callable[..., View]) -> Callable[..., View]:
         code = function.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        starts = dict(zip(names[code.co_argcount - len(function.__defaults__ or ()) :], function.__defaults__ or (), strict=False))
+        starts = dict(
+            zip(names[code.co_argcount - len(function.__defaults__ or ()) :], function.__defaults__ or (), strict=False)
+        )
         starts.update(function.__kwdefaults__ or {})
         controls: dict[str, Control] = {}
         for name in names:
@@ -97,7 +99,9 @@ def widget(
             for other, wanted in control.when.items():
                 target = controls.get(other)
                 if not isinstance(target, (Choice, Toggle)):
-                    raise TypeError(f"widget {id!r}: {name!r} depends on {other!r}, expected an earlier Choice or Toggle")
+                    raise TypeError(
+                        f"widget {id!r}: {name!r} depends on {other!r}, expected an earlier Choice or Toggle"
+                    )
                 target.check(other, wanted)
             controls[name] = control
         defaults = {name: control.check(name, starts[name]) for name, control in controls.items()}

@@ -161,7 +161,9 @@ class Numbers(_Grid):
     def check(self, name: str, value: object) -> tuple[float, ...]:
         if not isinstance(value, (list, tuple)) or len(value) != self.length:
             raise ControlError(
-                name, value if not isinstance(value, (list, tuple)) else f"{len(value)} numbers", f"{self.length} numbers"
+                name,
+                value if not isinstance(value, (list, tuple)) else f"{len(value)} numbers",
+                f"{self.length} numbers",
             )
         return tuple(self.number(f"{name}[{i}]", item) for i, item in enumerate(value))
 

@@ -19,10 +19,43 @@ from .parts import Metric, Metrics, Prose, Table
 
 KIND_NAMES = {"e4m3": "E4M3", "e8m0": "power of two (E8M0)"}
 TYPICAL = (
-    -1.25, 0.25, 0.0, 0.5, -1.35, 1.1, 0.1, -1.2, -1.4, -1.3, -0.75, 1.2, 0.9, -0.55, -0.55, 1.95,
-    0.9, -0.8, -0.15, -0.45, 0.15, 0.9, -0.3, 0.35, 0.6, 0.8, -0.65, -0.2, 2.0, -0.2, 0.05, 0.45,
+    -1.25,
+    0.25,
+    0.0,
+    0.5,
+    -1.35,
+    1.1,
+    0.1,
+    -1.2,
+    -1.4,
+    -1.3,
+    -0.75,
+    1.2,
+    0.9,
+    -0.55,
+    -0.55,
+    1.95,
+    0.9,
+    -0.8,
+    -0.15,
+    -0.45,
+    0.15,
+    0.9,
+    -0.3,
+    0.35,
+    0.6,
+    0.8,
+    -0.65,
+    -0.2,
+    2.0,
+    -0.2,
+    0.05,
+    0.45,
 )
 """The first 32 of 512 Gaussian numbers (seed 41), divided by their root mean square and rounded to 0.05."""
+
+EXAMPLE = (7.0, 1.0, -3.5, 0.4, -0.1, 2.2, -1.7, 0.0, 3.3, -0.6, 0.9, -2.4, 1.4, -0.2, 0.3, -1.0)
+"""Sixteen invented values: the worked example of the chapter."""
 
 _MIDPOINTS = (0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0)
 _TIES = (6.0, *_MIDPOINTS, *(-m for m in _MIDPOINTS), 0.0)
@@ -81,15 +114,22 @@ def fp4(
         when=ONE,
     ) = "unit",
     amax: Slider(
-        0, 24, 0.125, "Largest magnitude in the group (amax)",
-        help="The scale is chosen from it. With scale 1 it is not used.", when=ONE,
+        0,
+        24,
+        0.125,
+        "Largest magnitude in the group (amax)",
+        help="The scale is chosen from it. With scale 1 it is not used.",
+        when=ONE,
     ) = 7.0,
     block: Choice(
         {"16": "16, E4M3 scale", "32": "32, power-of-two scale"}, "Block", look="segments", when=BLOCK
     ) = "16",
     preset: Choice(
         {
-            "latent": "Typical latent", "outlier": "One outlier", "ties": "Ties", "zero": "All zero",
+            "latent": "Typical latent",
+            "outlier": "One outlier",
+            "ties": "Ties",
+            "zero": "All zero",
             "own": "Your own numbers",
         },
         "Values",
@@ -97,7 +137,7 @@ def fp4(
     ) = "latent",
     values16: Numbers(
         -24, 24, 0.05, "Your 16 values", length=16, when={"part": "block", "preset": "own", "block": "16"}
-    ) = TYPICAL[:16],
+    ) = EXAMPLE,
     values32: Numbers(
         -24, 24, 0.05, "Your 32 values", length=32, when={"part": "block", "preset": "own", "block": "32"}
     ) = TYPICAL,
@@ -138,7 +178,9 @@ def _one_value(value: float, kind: str, amax: float, ties: str) -> View:
         f"{show(value)} with scale {show(scale)} is stored as code {stored.bits}, read back as {show(stored.back)}, "
         f"error {_error(stored.error)}{', clipped' if stored.clipped else ''}."
     )
-    return View((line_picture(stored, ties), metrics, _remark(stored, ties), _scale_table(group, amax, scales, kind)), summary)
+    return View(
+        (line_picture(stored, ties), metrics, _remark(stored, ties), _scale_table(group, amax, scales, kind)), summary
+    )
 
 
 def _error(error: float) -> str:
@@ -156,14 +198,16 @@ def _remark(stored: Stored, ties: str) -> Prose:
             "warn",
         )
     if size in _MIDPOINTS:
-        below = int(np.searchsorted(quant.E2M1_LEVELS, size)) - 1
-        low, high = (float(v) for v in quant.E2M1_LEVELS[below : below + 2])
-        rules = {"even": f"the even one, {show(low if below % 2 == 0 else high)}", "away": f"{show(high)}", "down": f"{show(low)}"}
-        sign = "" if stored.scaled > 0 else " (with the sign set aside)"
-        between = f"A tie: {show(size)} lies exactly halfway between {show(low)}, code {below:03b}, and {show(high)}, code {below + 1:03b}{sign}."
+        below = _MIDPOINTS.index(size)
+        low, high = show(float(quant.E2M1_LEVELS[below])), show(float(quant.E2M1_LEVELS[below + 1]))
+        even, taken = (low if below % 2 == 0 else high), show(abs(stored.level))
+        tie = (
+            f"A tie: {show(size)} lies exactly halfway between {low}, code {below:03b}, and {high}, code {below + 1:03b}"
+            f"{'' if stored.scaled > 0 else ' (with the sign set aside)'}."
+        )
         if ties == "even":
-            return Prose(f"{between} The hardware takes {rules['even']}; its last bit is 0.")
-        return Prose(f"{between} This rule takes {rules[ties]}; the hardware takes {rules['even']}.", "warn")
+            return Prose(f"{tie} The hardware takes {even}; the last bit of its code is 0.")
+        return Prose(f"{tie} This rule takes {taken}; the hardware takes {even}.", "warn")
     if stored.scaled == stored.level:
         return Prose("The value is one of the levels: nothing is lost.")
     return Prose(f"No tie: {show(stored.level)} is the nearest level, so all three rules store the same code.")
@@ -248,8 +292,9 @@ def _block(values: tuple[float, ...], size: int, ties: str) -> View:
         f"Two codes share a byte, the even channel in the low four bits: {stored[0].bits} and {stored[1].bits} become "
         f"0x{packed[0]:02X}. The {len(packed)} bytes of codes are {first}; the scale byte is {byte:02X}."
     )
+    lost = "no value is clipped" if not clipped else f"{clipped} {'value is' if clipped == 1 else 'values are'} clipped"
     summary = (
-        f"{size} values with largest magnitude {show(amax)} get scale {_scale_text(kind, scale)} and are stored in {total} bytes; "
-        f"the largest error is {_error(worst)}, {clipped if clipped else 'no'} {'value is' if clipped == 1 else 'values are'} clipped."
+        f"{size} values with largest magnitude {show(amax)} get scale {_scale_text(kind, scale)} and are stored in "
+        f"{total} bytes; the largest error is {_error(worst)}, {lost}."
     )
     return View((block_picture(stored, packed, byte, amax), metrics, prose, table), summary)

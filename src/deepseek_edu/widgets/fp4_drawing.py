@@ -4,6 +4,8 @@ The bands of the number line (which values share a code, and to which side a tie
 mechanism along the line, not drawn from a table: an edited rule moves them.
 """
 
+import itertools
+
 import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw
@@ -76,7 +78,7 @@ _TOP, _HEIGHT = 56, 26
 
 def _paint_bands(canvas: Canvas, place: Place, bands: list[tuple[float, int]]) -> None:
     edges = [-EDGE, *(edge for edge, _ in bands), EDGE]
-    for index, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):
+    for index, (low, high) in enumerate(itertools.pairwise(edges)):
         style = "k-band k-band--odd" if index % 2 else "k-band"
         canvas.rect(place(low), _TOP, place(high) - place(low), _HEIGHT, style)
     for edge, side in bands:
@@ -145,11 +147,16 @@ def block_picture(stored: list, packed: list[int], scale_byte: int, amax: float)
     clipped = [i for i, s in enumerate(stored) if s.clipped]
     worst = max(range(len(stored)), key=lambda i: abs(stored[i].error))
     description = (
-        f"{len(stored)} values as pairs of dots, exact and read back, above their four-bit codes and {len(packed)} packed bytes; "
-        f"scale byte 0x{scale_byte:02X}. The largest error is at channel {worst}. "
+        f"{len(stored)} values as pairs of dots, exact and read back, above their four-bit codes and {len(packed)} "
+        f"packed bytes; scale byte 0x{scale_byte:02X}. The largest error is at channel {worst}. "
         + (f"Clipped: channel {', '.join(map(str, clipped))}." if clipped else "No value is clipped.")
     )
-    raw = {"codes": [s.code for s in stored], "bytes": packed, "scale_byte": scale_byte, "errors": [s.error for s in stored]}
+    raw = {
+        "codes": [s.code for s in stored],
+        "bytes": packed,
+        "scale_byte": scale_byte,
+        "errors": [s.error for s in stored],
+    }
     return draw(paint, "A block of values", description, raw)
 
 

@@ -52,7 +52,9 @@ def mechanism_source(widget: Widget) -> str:
     import inspect
 
     module = import_module(widget.module)
-    return "\n\n".join(_short_docstring(inspect.getsource(getattr(module, name))).rstrip() + "\n" for name in widget.names)
+    return "\n\n".join(
+        _short_docstring(inspect.getsource(getattr(module, name))).rstrip() + "\n" for name in widget.names
+    )
 
 
 @contextmanager
@@ -118,7 +120,9 @@ def _short_docstring(text: str) -> str:
 
     function = ast.parse(text).body[0]
     first = function.body[0]
-    if not (isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)):
+    if not (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    ):
         return text
     if first.end_lineno == first.lineno:
         return text

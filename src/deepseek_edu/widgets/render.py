@@ -3,7 +3,6 @@
 Parts carry no ids, so that a precomputed part can be shown in any instance of the widget on a page.
 """
 
-import json
 from collections.abc import Mapping
 
 from deepseek_edu.drawing.numbers import show
@@ -20,7 +19,7 @@ _ACTIONS = {"live": "Run live", "edit": "Edit the code", "reset": "Reset", "link
 
 
 def render_parts(view: View, prefix: str = "") -> list[str]:
-    """HTML of each part. With a `prefix`, unique in the page, pictures are named through ids instead of `aria-label`."""
+    """HTML of each part. With a `prefix`, unique in the page, pictures are named through ids, else by `aria-label`."""
     rendered = []
     for index, part in enumerate(view.parts):
         kind = kind_of(part)
@@ -56,7 +55,7 @@ def _table(part: Table) -> str:
     caption = escape(part.caption)
     scroll = (
         f'<div class="edu-scroll" role="region" tabindex="0" aria-label="{caption}"><table class="edu-table">'
-        f'<thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
     if part.folded:
         return f'<details class="edu-details"><summary>{caption}</summary>{scroll}</details>'
@@ -69,7 +68,9 @@ def _prose(part: Prose) -> str:
 
 
 def _steps(part: Steps) -> str:
-    return element("ol", *(f"<li>{escape(item)}</li>" for item in part.items), class_="edu-steps", aria_label=part.label or None)
+    return element(
+        "ol", *(f"<li>{escape(item)}</li>" for item in part.items), class_="edu-steps", aria_label=part.label or None
+    )
 
 
 _RENDER = {"metrics": _metrics, "table": _table, "prose": _prose, "steps": _steps}
@@ -114,22 +115,30 @@ def _control(widget: Widget, name: str, values: Mapping[str, object], id: str) -
 
 
 def _segments(control: Choice, value: object, id: str) -> str:
-    return '<div class="edu-segments">' + "".join(
-        f'<span class="edu-segment"><input type="radio" name="{escape(id)}" id="{escape(id)}-{index}" '
-        f'value="{escape(key)}"{" checked" if key == value else ""}>'
-        f'<label for="{escape(id)}-{index}">{escape(words)}</label></span>'
-        for index, (key, words) in enumerate(control.options.items())
-    ) + "</div>"
+    return (
+        '<div class="edu-segments">'
+        + "".join(
+            f'<span class="edu-segment"><input type="radio" name="{escape(id)}" id="{escape(id)}-{index}" '
+            f'value="{escape(key)}"{" checked" if key == value else ""}>'
+            f'<label for="{escape(id)}-{index}">{escape(words)}</label></span>'
+            for index, (key, words) in enumerate(control.options.items())
+        )
+        + "</div>"
+    )
 
 
 def _numbers(control: Numbers, value: tuple[float, ...], id: str) -> str:
-    return '<div class="edu-numbers">' + "".join(
-        f'<span class="edu-number"><label for="{escape(id)}-{index}">'
-        f'<span class="edu-visually-hidden">{escape(control.label)}, number </span>{index}</label>'
-        f'<input type="number" inputmode="decimal" id="{escape(id)}-{index}" min="{_js(control.min)}" '
-        f'max="{_js(control.max)}" step="{_js(control.step)}" value="{_js(item)}"></span>'
-        for index, item in enumerate(value)
-    ) + "</div>"
+    return (
+        '<div class="edu-numbers">'
+        + "".join(
+            f'<span class="edu-number"><label for="{escape(id)}-{index}">'
+            f'<span class="edu-visually-hidden">{escape(control.label)}, number </span>{index}</label>'
+            f'<input type="number" inputmode="decimal" id="{escape(id)}-{index}" min="{_js(control.min)}" '
+            f'max="{_js(control.max)}" step="{_js(control.step)}" value="{_js(item)}"></span>'
+            for index, item in enumerate(value)
+        )
+        + "</div>"
+    )
 
 
 def _js(value: float) -> str:

@@ -64,7 +64,7 @@ def _spread(count: int, stops: int) -> list[int]:
 def precompute(widget: Widget) -> dict:
     """All planned states: `{"version", "fragments": [html], "states": {key: parts}, "summaries": {key: text}}`.
 
-    A state lists its parts; a part is the index of one fragment, or a list of indices whose fragments follow each other.
+    A state lists its parts; a part is the index of one fragment, or a list of indices whose fragments are joined.
     """
     fragments: dict[str, int] = {}
     states: dict[str, list] = {}
