@@ -264,10 +264,10 @@ for size in sizes:
 display(
     Chart(
         "What a smaller group buys",
-        "Relative RMS error against bits per value for groups of 128 (left) to 8 (right), E4M3 scale. "
+        "Relative RMS error against bits per value for groups of 128 (left) to 8 (right), with an E4M3 scale. "
         "Each halving of the group costs more bits than the one before.",
-        x=Axis("bits per value, scale included"),
-        y=Axis("relative RMS error (%)"),
+        x=Axis("bits per value, scale included", low=4, high=5.1),
+        y=Axis("relative RMS error (%)", low=0, high=16),
         series=[
             Series(
                 "E4M3 scale",
