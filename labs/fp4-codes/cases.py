@@ -6,7 +6,6 @@ All inputs are short binary fractions: in float32 and in float64 a quotient fall
 from deepseek_edu.grading import Case
 from deepseek_edu.reference import quant
 
-HIDDEN = 24
 LEVELS = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
 MIDPOINTS = [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0]
 SCALES = [2.0**-9, 5 * 2.0**-9, 2.0**-6, 0.4375, 1.0, 1.125, 3.75, 14.0, 448.0]
@@ -36,9 +35,8 @@ def visible():
 
 
 def generate(rng, index):
-    """The hidden case of one index: six kinds, each drawn anew from `rng`."""
-    kind = (_hidden_scale, _hidden_encode, _hidden_ties, _hidden_decode, _hidden_pack, _hidden_edge)[index % 6]
-    return kind(rng, f"hidden-{index + 1:02d}")
+    """The hidden case of one index: every kind and every edge of the formats comes with each seed."""
+    return KINDS[index](rng, f"hidden-{index + 1:02d}")
 
 
 def _hidden_scale(rng, name):
@@ -70,19 +68,28 @@ def _hidden_pack(rng, name):
     return _pack(name, [rng.randrange(16) for _ in range(rng.choice([8, 16, 32]))], "bytes of a group of codes")
 
 
-def _hidden_edge(rng, name):
-    """A scale at an edge of the format: zero group, subnormal, tie between two scales, saturating."""
-    step = 2.0**-9
-    amax = rng.choice([
-        0.0,
-        6 * step * rng.randrange(1, 8),
-        6 * step * (rng.randrange(1, 7) + 0.5),
-        6 * (rng.randrange(8, 15) + 0.5) * rng.choice([0.125, 0.5, 2.0]),
-        float(rng.randrange(2700, 4000)),
-    ])
-    values = [rng.choice([-0.0, amax / 2, -amax / 4]) for _ in range(15)]
-    values.insert(rng.randrange(16), -amax)
-    return _scale(name, values, "a scale at an edge of the format")
+def _edge(draw_amax):
+    """A kind of hidden case: a scale at an edge of E4M3, from a function that draws the largest magnitude."""
+    def make(rng, name):
+        amax = draw_amax(rng)
+        values = [rng.choice([-0.0, amax / 2, -amax / 4]) for _ in range(15)]
+        values.insert(rng.randrange(16), -amax)
+        return _scale(name, values, "a scale at an edge of the format")
+
+    return make
+
+
+STEP = 2.0**-9
+KINDS = [
+    *[_hidden_scale] * 4, *[_hidden_encode] * 4, *[_hidden_ties] * 4, *[_hidden_decode] * 3, *[_hidden_pack] * 3,
+    _edge(lambda rng: rng.choice([0.0, -0.0])),
+    _edge(lambda rng: 6 * STEP * rng.randrange(1, 8)),
+    _edge(lambda rng: 6 * STEP * (rng.randrange(1, 7) + 0.5)),
+    _edge(lambda rng: 6 * (rng.randrange(8, 15) + 0.5) * rng.choice([0.125, 0.5, 2.0])),
+    _edge(lambda rng: float(rng.randrange(2800, 4000))),
+    _edge(lambda rng: STEP * rng.randrange(1, 6)),
+]
+HIDDEN = len(KINDS)
 
 
 def _number(rng, top):

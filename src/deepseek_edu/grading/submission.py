@@ -135,9 +135,9 @@ def _declared(data):
         if match:
             name = match[1].decode("ascii")
             try:
-                b"".decode(name)
-            except LookupError:
-                raise Unreadable(f"the coding comment names {name}, which Python does not know", number) from None
+                b" ".decode(name)
+            except (LookupError, UnicodeError):
+                raise Unreadable(f"the coding comment names {name}, which is no encoding for Python source", number) from None
             return name
     return None
 
