@@ -4,8 +4,7 @@
  *
  * @typedef {number | string | boolean | number[]} Value
  * @typedef {{name: string, kind: "slider"|"choice"|"toggle"|"numbers", label: string, min: number, max: number,
- *   step: number, unit?: string, options?: {value: string, label: string}[], length?: number,
- *   presets?: {label: string, values: number[]}[], when?: Record<string, Value>}} Control
+ *   step: number, unit?: string, options?: Record<string, string>, length?: number, when?: Record<string, Value>}} Control
  */
 
 /**
@@ -55,7 +54,7 @@ export function stateKey(controls, values, defaults) {
  * @returns {Value | null}
  */
 export function parseValue(control, text) {
-  if (control.kind === "choice") return control.options?.some((option) => option.value === text) ? text : null;
+  if (control.kind === "choice") return Object.hasOwn(control.options ?? {}, text) ? text : null;
   if (control.kind === "toggle") return text === "1" ? true : text === "0" ? false : null;
   const parts = control.kind === "numbers" ? text.split(",") : [text];
   if (control.kind === "numbers" && parts.length !== control.length) return null;

@@ -15,12 +15,12 @@ import { PythonFailure, explain, progressLine, python } from "./runtime.js";
  * @typedef {import("./controls.js").Value} Value
  * @typedef {{id: string, title: string, controls: Control[], defaults: Record<string, Value>,
  *   values: Record<string, Value>, mechanism: {module: string, names: string[], source: string}}} Spec
- * @typedef {{fragments: string[], states: Record<string, number[]>, summaries: Record<string, string>}} States
+ * @typedef {{fragments: string[], states: Record<string, (number | number[])[]>, summaries: Record<string, string>}} States
  * @typedef {{ok: boolean, summary: string, parts: string[], data: unknown,
  *   error?: {type: string, message: string, line: number | null}}} Answer
  */
 
-const LIVE_LIMIT_MS = 10_000;
+const LIVE_LIMIT_MS = 5_000;
 
 export class EduWidget extends EduElement {
   /** @type {Spec} */
@@ -63,7 +63,6 @@ export class EduWidget extends EduElement {
     this.on(window, "hashchange", () => this.#followLink());
     this.on(python, "restarted", () => this.#pythonRestarted());
     for (const fieldset of this.querySelectorAll("fieldset")) fieldset.disabled = false;
-    this.#presets();
     this.controls.write(this.values);
     this.controls.describe(this.values);
     this.#followLink();
@@ -97,25 +96,6 @@ export class EduWidget extends EduElement {
     });
   }
 
-  /** One button for each named list of numbers. */
-  #presets() {
-    for (const spec of this.spec.controls) {
-      const row = this.controls.rows.get(spec.name);
-      if (!row || !spec.presets?.length) continue;
-      const place = make("div", { class: "edu-segments edu-presets", role: "group", "aria-label": `${spec.label}: examples` });
-      for (const { label, values } of spec.presets) {
-        const choose = button("preset", label);
-        this.on(choose, "click", () => {
-          this.controls.write({ ...this.values, [spec.name]: values });
-          this.#moved();
-        });
-        place.append(choose);
-      }
-      (row.querySelector(".edu-numbers") ?? row).before(place);
-      this.onLeave(() => place.remove());
-    }
-  }
-
   /** @param {string} action */
   button(action) {
     return /** @type {HTMLButtonElement} */ (this.querySelector(`[data-action=${action}]`));
@@ -132,7 +112,7 @@ export class EduWidget extends EduElement {
   }
 
   #followLink() {
-    const values = parseFragment(this.id, this.spec.controls, decodeURI(location.hash));
+    const values = parseFragment(this.id, this.spec.controls, location.hash);
     if (!values) return;
     this.values = { ...this.start, ...values };
     this.controls.write(this.values);
@@ -164,13 +144,14 @@ export class EduWidget extends EduElement {
     const key = stateKey(this.spec.controls, this.values, this.spec.defaults);
     const states = await this.#loadStates();
     if (turn !== this.asked || this.live) return;
-    const indices = states?.states[key];
-    if (!states || !indices) {
+    const state = states?.states[key];
+    if (!states || !state) {
       this.#setState("needs-live");
       this.say(`The picture still shows the earlier values. These values need live Python: press “Run live”.`);
       return;
     }
-    this.show(indices.map((index) => states.fragments[index]), states.summaries[key] ?? "");
+    const parts = state.map((part) => [part].flat().map((index) => states.fragments[index]).join(""));
+    this.show(parts, states.summaries[key] ?? "");
     this.answer = null;
     this.#setState("idle");
     this.say("");

@@ -22,7 +22,7 @@ export async function toggleEditor(widget) {
 
   const { source, module, names } = widget.spec.mechanism;
   const code = make("div", { class: "edu-lab__editor" }, make("pre", { tabindex: 0 }, make("code", {}, source)));
-  const run = button("run-edited", python.running ? "Run this code" : `Run this code (loads ${widget.dataset.liveSize ?? "Python"})`);
+  const run = button("run-edit", python.running ? "Run this code" : `Run this code (loads ${widget.dataset.liveSize ?? "Python"})`);
   const restore = button("restore", "Restore the original");
   const what = `The widget runs ${names.join(", ")} of ${module}. Change them and run: the picture above follows.`;
   holder.append(make("p", { class: "edu-editor__what" }, what), code, make("div", { class: "edu-bar" }, run, restore));

@@ -6,8 +6,6 @@
  * Out: {id, value} or {id, error: {kind, message, file?}}, and {progress: {file, bytes}} while loading.
  */
 
-import { loadPyodide } from "pyodide";
-
 const indexURL = new URL(`runtime/pyodide-${PYODIDE_VERSION}/`, import.meta.url).href;
 const packageBaseUrl = new URL("runtime/", import.meta.url).href;
 const EMPTY_WASM = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]);
@@ -118,6 +116,7 @@ async function boot({ packages, memoryMb, module, snapshot }) {
     if (!answer.ok) throw new Failure("missing", "pyodide-lock.json");
     return answer.text();
   });
+  const { loadPyodide } = await import("pyodide"); // not earlier: it uses WebAssembly as soon as it is loaded
   const how = snapshot ? { _loadSnapshot: snapshot } : { _makeSnapshot: true };
   python = await Promise.race([loadPyodide({ indexURL, packageBaseUrl, lockFileContents, ...how }), failed]);
   if (!snapshot) handOutSnapshot();
