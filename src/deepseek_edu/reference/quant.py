@@ -11,10 +11,16 @@ format; what is stored is that number's code and the scale's byte.
 Both code formats are read in the same way: the code counts the magnitudes from zero upwards, and the bit above it is
 the sign. So "nearest, ties to the even code" is one function for both.
 
-Source: technical report, section 2.4.4; kernels `fp4_act_quant` and `act_quant` of the reference code, read in a public
-PyTorch port of them. Every arithmetic step is in float32 as there. For float32 input the codes and scales are those of
+Every arithmetic step on blocks is in float32, as in the kernels. For float32 input the codes and scales are those of
 exact arithmetic: float32 division never moves a quotient onto or across a midpoint (the tests compare with fractions).
-Left out: bfloat16 storage of the input (every bfloat16 is a float32; round before calling), matrix products.
+
+What is known from where:
+    report        the formats, block sizes and kinds of scale; no second scale (technical report, section 2.4.4)
+    code          ties, clipping, rounding and floors of the scales, order of the nibbles, float32 (kernels
+                  `fp4_act_quant` and `act_quant`, read in a public PyTorch port; their own source was not seen)
+    third party   the meaning of the bits of E2M1, E4M3 and E8M0 (Open Compute Project)
+
+Left out: bfloat16 input (every bfloat16 is a float32; round before calling), and products of quantised matrices.
 """
 
 from dataclasses import dataclass
