@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import json
-import pkgutil
 from collections.abc import Callable
-from functools import cache
 from html import escape
 from typing import Any
 
@@ -45,7 +41,9 @@ def render_widget(piece: Piece, page: PageContext) -> str:
         )
     except widgets.ControlError as error:
         at = body.line_of("values")
-        raise SourceError(at.file, at.line, f"values that the widget {id} refuses ({error})", "values of its controls") from error
+        raise SourceError(
+            at.file, at.line, f"values that the widget {id} refuses ({error})", "values of its controls"
+        ) from error
     return _excluded(html, "edu-widget")
 
 
@@ -76,9 +74,11 @@ def render_lab(piece: Piece, page: PageContext) -> str:
         f'<edu-lab id="{element}" data-lab="{id}" data-live-size="{live}" data-search-exclude>'
         f'<section class="edu-lab" aria-labelledby="{element}-title"><header class="edu-lab__head">'
         f'<p class="edu-lab__kind">Lab</p><h3 class="edu-lab__title" id="{element}-title">{escape(data["title"])}</h3>'
-        f'<p class="edu-lab__facts">{data["points"]} points · {visible} visible cases, {hidden} hidden cases run at grading</p>'
+        f'<p class="edu-lab__facts">{data["points"]:g} points · {visible} visible cases, '
+        f"{hidden} hidden cases run at grading</p>"
         f'</header><div class="edu-lab__statement">{statement}</div>'
-        f'<div class="edu-lab__editor"><pre tabindex="0" aria-label="Starter code"><code>{escape(data["starter"])}</code></pre></div>'
+        f'<div class="edu-lab__editor"><pre tabindex="0" aria-label="Starter code"><code>{escape(data["starter"])}'
+        "</code></pre></div>"
         f'<div class="edu-lab__bar">{buttons}</div><div class="edu-lab__outcome" role="status"></div>'
         f'<ol class="edu-lab__cases">{cases}</ol>{json_script(data)}</section></edu-lab>'
     )
@@ -88,7 +88,8 @@ def _case(case: dict[str, Any]) -> str:
     call = f"{case['function']}({', '.join(_literal(argument) for argument in case['args'])})"
     note = f'<span class="edu-case__note">{escape(case["note"])}</span>' if case.get("note") else ""
     return (
-        f'<li class="edu-case" data-case="{escape(str(case["id"]), quote=True)}"><code class="edu-case__call">{escape(call)}</code>'
+        f'<li class="edu-case" data-case="{escape(str(case["id"]), quote=True)}">'
+        f'<code class="edu-case__call">{escape(call)}</code>'
         f' → <code class="edu-case__expected">{escape(_literal(case["expected"]))}</code>{note}</li>'
     )
 
@@ -108,24 +109,13 @@ def _literal(value: Any) -> str:
     return repr(value)
 
 
-@cache
-def _figures() -> dict[str, Callable[[], Any]]:
-    package = importlib.import_module("deepseek_edu.figures")
-    found: dict[str, Callable[[], Any]] = dict(getattr(package, "FIGURES", {}))
-    for module in pkgutil.iter_modules(package.__path__):
-        loaded = importlib.import_module(f"{package.__name__}.{module.name}")
-        for name, function in vars(loaded).items():
-            if callable(function) and getattr(function, "__module__", "") == loaded.__name__ and not name.startswith("_"):
-                short = name if name.startswith(f"{module.name}_") else f"{module.name}_{name}"
-                found.setdefault(short.replace("_", "-"), function)
-    return found
-
-
 def picture(id: str, place: Place, prefix: str) -> str:
     """Return the markup of a figure of the package."""
-    if id not in _figures():
-        raise SourceError(place.file, place.line, f"the unknown figure {id}", one_of(_figures(), id))
-    return _figures()[id]().html(prefix)
+    from deepseek_edu import figures
+
+    if id not in figures.names():
+        raise SourceError(place.file, place.line, f"the unknown figure {id}", one_of(figures.names(), id))
+    return figures.get(id).html(prefix)
 
 
 def render_figure(piece: Piece, page: PageContext) -> str:

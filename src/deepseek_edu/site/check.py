@@ -23,7 +23,8 @@ SCRIPT_LOADS = re.compile(
     r"""(?:\bimport\s*\(?|\bfrom|\bimportScripts\(|\bfetch\(|\bnew Worker\(|\bnew WebSocket\(|\.src\s*=|\.open\("GET",)\s*"""
     r"""["'`](?P<url>(?:https?:|wss?:)?//[^"'`]+)["'`]"""
 )
-PUBLIC_SERVERS = re.compile(r"""["'`](?P<url>https?://(?:unpkg\.com|cdn\.jsdelivr\.net|cdnjs\.cloudflare\.com|esm\.sh|fonts\.g)[^"'`]*)""")
+SERVERS = "unpkg|cdn\\.jsdelivr|cdnjs\\.cloudflare|esm\\.sh|fonts\\.googleapis|fonts\\.gstatic"
+PUBLIC_SERVERS = re.compile(rf"""["'`](?P<url>https?://(?:{SERVERS})[^"'`]*)""")
 
 
 @dataclass(frozen=True, order=True)
@@ -83,11 +84,15 @@ def policy(site: Path, pages: Sequence[PageFacts]) -> Iterator[Problem]:
     """Each page names the policy before it loads anything, and holds nothing the policy forbids."""
     for page in pages:
         if page.policy is None:
-            yield Problem(page.name, "no Content-Security-Policy", "build with deepseek-edu build, whose last step adds it")
+            yield Problem(
+                page.name, "no Content-Security-Policy", "build with deepseek-edu build, whose last step adds it"
+            )
         elif page.policy != POLICY:
             yield Problem(page.name, f"another Content-Security-Policy: {page.policy}", f"use {POLICY}")
         elif not page.policy_first:
-            yield Problem(page.name, "the Content-Security-Policy comes after something loaded", "put it first in <head>")
+            yield Problem(
+                page.name, "the Content-Security-Policy comes after something loaded", "put it first in <head>"
+            )
         for line in page.inline_scripts:
             yield Problem(page.name, f"an inline script on line {line}", "move the script into a file in assets/js")
         for name, line in page.handlers:
@@ -107,10 +112,14 @@ def links(site: Path, pages: Sequence[PageFacts]) -> Iterator[Problem]:
                 continue
             file, anchor = led
             if not file.is_file() or not file.is_relative_to(site):
-                yield Problem(page.name, f"line {line} links to {address}, which does not exist", "mend or remove the link")
+                yield Problem(
+                    page.name, f"line {line} links to {address}, which does not exist", "mend or remove the link"
+                )
             elif anchor and file in anchors and anchor not in anchors[file] and anchor != "__top":
                 name = _name(site, file)
-                yield Problem(page.name, f"line {line} links to #{anchor}, which {name} does not have", "mend the anchor")
+                yield Problem(
+                    page.name, f"line {line} links to #{anchor}, which {name} does not have", "mend the anchor"
+                )
         for address, line in page.loaded:
             led = None if address.startswith("data:") else target(site, page.path, address)
             if led is not None and not led[0].is_file():
@@ -125,7 +134,9 @@ def claims(site: Path, pages: Sequence[PageFacts]) -> Iterator[Problem]:
         for address, line in page.claims:
             anchor = address.rpartition("#")[2]
             if anchor not in known:
-                yield Problem(page.name, f"the badge on line {line} names {anchor}, unknown to the ledger", "add the claim")
+                yield Problem(
+                    page.name, f"the badge on line {line} names {anchor}, unknown to the ledger", "add the claim"
+                )
 
 
 def ids(site: Path, pages: Sequence[PageFacts]) -> Iterator[Problem]:
@@ -176,7 +187,12 @@ def _typeface_used(file: str, page: str) -> bool:
     """Whether a page needs a typeface. KaTeX has one per style of formula; ours are counted whole."""
     if not file.startswith("KaTeX_"):
         return True
-    marks = {"Main-Regular": 'class="katex"', "Math-Italic": "mathnormal", "Main-Bold": "mathbf", "AMS-Regular": "amsrm"}
+    marks = {
+        "Main-Regular": 'class="katex"',
+        "Math-Italic": "mathnormal",
+        "Main-Bold": "mathbf",
+        "AMS-Regular": "amsrm",
+    }
     marks |= {f"Size{size}-Regular": f"delimsizing size{size}" for size in range(1, 5)}
     return any(file.startswith(f"KaTeX_{name}") and mark in page for name, mark in marks.items())
 
@@ -196,7 +212,11 @@ def search_index(site: Path) -> Iterator[Problem]:
             continue
         size = path.stat().st_size
         if size > SEARCH_INDEX_BYTES:
-            yield Problem(_name(site, path), f"{size} bytes, over {SEARCH_INDEX_BYTES}", "exclude outputs with data-search-exclude")
+            yield Problem(
+                _name(site, path),
+                f"{size} bytes, over {SEARCH_INDEX_BYTES}",
+                "exclude outputs with data-search-exclude",
+            )
         if re.search(r"base64,|<svg|&lt;svg", json.dumps(json.loads(path.read_text(encoding="utf-8")))):
             yield Problem(_name(site, path), "pictures in the search index", "exclude outputs with data-search-exclude")
 

@@ -174,7 +174,8 @@ LABEL_MEANINGS = {
 def ledger_page(ledger: Mapping[str, Claim], uses: Mapping[str, Sequence[Use]]) -> str:
     """Return the Markdown page `claims.md`: every claim with an anchor, its source, its verification and its uses."""
     parts = [
-        "---\ntitle: Ledger of claims\ndescription: Every claim of the course, its source, and how the build verified it.\n---\n",
+        "---\ntitle: Ledger of claims\n"
+        "description: Every claim of the course, its source, and how the build verified it.\n---\n",
         "# Ledger of claims\n",
         "Each badge in the text leads here. An entry says where a statement comes from and how it was verified when "
         "this site was built. If a check had failed, this site would not exist.\n",

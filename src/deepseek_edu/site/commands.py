@@ -20,13 +20,15 @@ def find_root(start: Path | None = None) -> Path:
     for folder in (here, *here.parents):
         if (folder / "mkdocs.yml").exists() and (folder / "course").is_dir():
             return folder
-    typer.secho(f"{here}: no mkdocs.yml with course/ here or above; run this inside the repository.", err=True, fg="red")
+    typer.secho(
+        f"{here}: no mkdocs.yml with course/ here or above; run this inside the repository.", err=True, fg="red"
+    )
     raise typer.Exit(2)
 
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """Tell expected errors in one line and exit with code 1; anything else is a fault of ours and keeps its traceback."""
+    """Tell expected errors in one line and exit with code 1; any other is a fault of ours and keeps its traceback."""
     from deepseek_edu.site.errors import SiteError
 
     expected: tuple[type[Exception], ...] = (SiteError,)
@@ -97,7 +99,108 @@ def serve_command(
     server.serve(target, port=port, prefix=prefix)
 
 
+def check_command(
+    site: Annotated[Path, typer.Argument(help="Folder of the finished site.")] = DEFAULT_SITE,
+) -> None:
+    """Look for what must not be published: foreign addresses, dead links, leaked solutions, pages that are too heavy.
+
+    Example: `deepseek-edu check site/`
+    """
+    from deepseek_edu.site.check import check, report
+
+    problems = check(_existing(site), find_root())
+    if problems:
+        typer.echo(report(problems))
+        typer.secho(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in {site}", err=True, fg="red")
+        raise typer.Exit(1)
+    typer.echo(f"{site}: no problem found")
+
+
+def pack_command(
+    archive: Annotated[Path, typer.Argument(help="Archive to write.")] = Path("dist/deepseek-edu.zip"),
+    site: Annotated[
+        Path, typer.Option(help="Finished site to pack; built first if it is the default one.")
+    ] = DEFAULT_SITE,
+) -> None:
+    """Pack the site, a small server and start scripts into one archive that runs from a USB stick.
+
+    Example: `deepseek-edu pack course.zip`
+    """
+    from deepseek_edu.site.pack import pack
+
+    folder = _build(site, "material", False) if site == DEFAULT_SITE else _existing(site)
+    with told_plainly():
+        size = pack(folder, archive)
+    typer.echo(f"{archive}: {size / 1e6:.1f} MB; unpack it, then: sh start.sh")
+
+
+def new_command(
+    kind: Annotated[str, typer.Argument(help="chapter, lab or widget")],
+    id: Annotated[str, typer.Argument(help="Its id, such as 05_sharing or select-values.")],
+) -> None:
+    """Write the files of a new chapter, lab or widget; they build and pass their checks as they are.
+
+    Example: `deepseek-edu new lab select-values`
+    """
+    from deepseek_edu.site.new import new
+
+    root = find_root()
+    with told_plainly():
+        for path in new(root, kind, id):
+            typer.echo(path.relative_to(root))
+
+
+def widgets_command() -> None:
+    """List the widgets with their controls.
+
+    Example: `deepseek-edu widgets`
+    """
+    from deepseek_edu import widgets
+
+    for name in widgets.names():
+        widget = widgets.get(name)
+        typer.echo(f"{name}: {widget.title} ({', '.join(widget.controls)})")
+
+
+def run_command(
+    id: Annotated[str, typer.Argument(help="Id of an experiment; without one, the experiments are listed.")] = "",
+    seed: Annotated[int | None, typer.Option(help="Seed instead of the experiment's own.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Record to write, default assets/runs/ID.json.")] = None,
+) -> None:
+    """Run a recorded experiment anew and write its record.
+
+    Example: `deepseek-edu run fp4_error --seed 7`
+    """
+    import importlib
+    import pkgutil
+
+    from deepseek_edu import experiments
+
+    known = sorted(module.name for module in pkgutil.iter_modules(experiments.__path__) if module.name != "record")
+    if not id:
+        typer.echo("\n".join(known))
+        return
+    if id not in known:
+        typer.secho(f"error: found the experiment {id!r}; allowed: {', '.join(known)}", err=True, fg="red")
+        raise typer.Exit(2)
+    target = out or find_root() / "assets" / "runs" / f"{id}.json"
+    arguments = ["--out", str(target), *(["--seed", str(seed)] if seed is not None else [])]
+    importlib.import_module(f"{experiments.__name__}.{id}").main(arguments)
+
+
+def _existing(site: Path) -> Path:
+    if not site.is_dir():
+        typer.secho(f"error: {site} is not a folder; build the site first: deepseek-edu build", err=True, fg="red")
+        raise typer.Exit(2)
+    return site
+
+
 def register(app: typer.Typer) -> None:
     """Add the site's commands to a command line."""
     app.command("build")(build_command)
     app.command("serve")(serve_command)
+    app.command("check")(check_command)
+    app.command("pack")(pack_command)
+    app.command("new")(new_command)
+    app.command("widgets")(widgets_command)
+    app.command("run")(run_command)

@@ -1,4 +1,4 @@
-"""Make the site's own files, `edu/`: bundle, browser Python, widget states. Each part is kept while its sources stay."""
+"""Make the site's own files, `edu/`: bundle, browser Python, widget states. A part is kept while its sources stay."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ NOT_FOUND = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <title>Page not found</title>
-<style>body{{font:1.1rem/1.6 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem;color-scheme:light dark}}</style>
+<style>:root{{color-scheme:light dark}}
+body{{font:1.1rem/1.6 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}}</style>
 </head>
 <body><main><h1>Page not found</h1>
 <p>There is no page at this address. Go back, or shorten the address until the course appears.</p></main></body>
@@ -39,7 +40,14 @@ INLINE_SCRIPT = re.compile(r"<script(?P<attributes>(?![^>]*\bsrc=)[^>]*)>(?P<cod
 OUR_FILE = re.compile(r'(?P<before>(?:href|src)="(?:\.\./)*)edu/(?P<name>app\.(?:css|js))"')
 BASE = re.compile(r'new URL\("[^"]*",location\)')
 SEARCH_DIALOG = re.compile(r'<div class="md-search" data-md-component="search" role="dialog">')
-UNUSED = ("**/*.map", "sitemap.xml.gz", "objects.inv", "assets/javascripts/lunr", "assets/images/social")
+UNUSED = (
+    "**/*.map",
+    "sitemap.xml.gz",
+    "objects.inv",
+    "assets/javascripts/lunr",
+    "assets/images/social",
+    "assets/images/favicon.png",
+)
 SOURCE_MAP = re.compile(r"\n?(?://|/\*)# sourceMappingURL=[^\s*]+(?:\s*\*/)?\s*$")
 
 
@@ -91,7 +99,9 @@ def _page(name: str, text: str, names: dict[str, str], scripts: dict[str, str]) 
 
     text = OUR_FILE.sub(hashed, text)
     text = INLINE_SCRIPT.sub(moved, text)
-    text = SEARCH_DIALOG.sub('<div class="md-search" data-md-component="search" role="dialog" aria-label="Search">', text)
+    text = SEARCH_DIALOG.sub(
+        '<div class="md-search" data-md-component="search" role="dialog" aria-label="Search">', text
+    )
     text, heads = HEAD.subn(
         f'<head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">', text, count=1
     )

@@ -7,6 +7,7 @@ starters, statements, the package's source, notebooks, pages.
 from __future__ import annotations
 
 import ast
+import contextlib
 import html
 import io
 import json
@@ -84,10 +85,8 @@ def _published(name: str, data: bytes) -> Iterator[tuple[str, set[str]]]:
     text = data.decode("utf-8", errors="replace")
     lines = set(_lines(text))
     if suffix in (".json", ".ipynb"):
-        try:
+        with contextlib.suppress(ValueError):  # not JSON in spite of its name: its raw lines are looked at
             lines.update(line for item in _texts(json.loads(text)) for line in _lines(item))
-        except ValueError:
-            pass  # not JSON in spite of its name; its raw lines are looked at
     elif suffix == ".html":
         for island in re.findall(r"(?s)<script[^>]*json[^>]*>(.*?)</script>", text):
             lines.update(line for item in _texts(json.loads(island)) for line in _lines(item))

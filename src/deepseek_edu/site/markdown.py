@@ -55,7 +55,10 @@ class EduPreprocessor(Preprocessor):
             else:
                 if not piece.closed:
                     raise SourceError(
-                        piece.place.file, piece.place.line, f"a {piece.kind} fence that is never closed", "a closing fence"
+                        piece.place.file,
+                        piece.place.line,
+                        f"a {piece.kind} fence that is never closed",
+                        "a closing fence",
                     )
                 html = RENDERERS[piece.kind](piece, page)
                 written += ["", piece.indent + self.md.htmlStash.store(html), ""]
@@ -84,7 +87,9 @@ class ScrollTables(Treeprocessor):
         for parent in list(root.iter()):
             for position, child in enumerate(list(parent)):
                 if child.tag == "table":
-                    holder = etree.Element("div", {"class": "edu-scroll", "role": "region", "aria-label": "Table", "tabindex": "0"})
+                    holder = etree.Element(
+                        "div", {"class": "edu-scroll", "role": "region", "aria-label": "Table", "tabindex": "0"}
+                    )
                     holder.tail, child.tail = child.tail, None
                     parent[position] = holder
                     holder.append(child)
@@ -100,7 +105,7 @@ class EduExtension(Extension):
         }
         super().__init__(**kwargs)
 
-    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 (name given by the library)
+    def extendMarkdown(self, md: Markdown) -> None:
         root = Path(self.getConfig("root")).resolve()
         manifest = self.getConfig("manifest")
         project = Project.load(root, Path(manifest) if manifest else None)
@@ -111,6 +116,6 @@ class EduExtension(Extension):
         md.treeprocessors.register(ScrollTables(md), "edu-tables", 8)
 
 
-def makeExtension(**kwargs: Any) -> EduExtension:  # noqa: N802 (name given by the library)
+def makeExtension(**kwargs: Any) -> EduExtension:
     """Entry point of Python-Markdown."""
     return EduExtension(**kwargs)

@@ -90,7 +90,9 @@ def _output(output: Any, prefix: str) -> str:
             '<button class="edu-chart__open" type="button" hidden>Show interactive figure</button>'
             f"{json_script(data[PLOTLY])}"
         )
-        return _one_line(f'<div class="edu-output" data-search-exclude><edu-chart class="edu-chart">{inner}</edu-chart></div>')
+        return _one_line(
+            f'<div class="edu-output" data-search-exclude><edu-chart class="edu-chart">{inner}</edu-chart></div>'
+        )
     if "image/svg+xml" in data:
         return _block(_inline_svg(data["image/svg+xml"], prefix))
     if "image/png" in data:

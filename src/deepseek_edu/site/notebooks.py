@@ -140,7 +140,9 @@ def imported_files(source: Path, start: Path) -> list[Path]:
 
 def _imported_names(file: Path, source: Path) -> set[str]:
     tree = ast.parse(re.sub(r"(?m)^[%!].*$", "", file.read_text(encoding="utf-8")))
-    package: tuple[str, ...] = file.relative_to(source).with_suffix("").parts[:-1] if file.is_relative_to(source) else ()
+    package: tuple[str, ...] = (
+        file.relative_to(source).with_suffix("").parts[:-1] if file.is_relative_to(source) else ()
+    )
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -194,7 +196,11 @@ def execute(book: Notebook, seconds: int = SECONDS_PER_CELL) -> Any:
             resources={"metadata": {"path": str(book.path.parent)}},
         )
         # sockets are files in a folder of this run: no port is opened
-        kernel = {"transport": "ipc", "ip": str(Path(home) / "kernel"), "connection_file": str(Path(home) / "kernel.json")}
+        kernel = {
+            "transport": "ipc",
+            "ip": str(Path(home) / "kernel"),
+            "connection_file": str(Path(home) / "kernel.json"),
+        }
         client.config.update(Config({"ThisKernel": kernel}))
         environment = {**os.environ, "PYTHONHASHSEED": "0", "IPYTHONDIR": home, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         try:

@@ -18,8 +18,8 @@ USES = {
 PYODIDE_NOTE = (
     "Pyodide is distributed under the Mozilla Public License 2.0; its source code is available at "
     "https://github.com/pyodide/pyodide under the tag of the version above, and the licence text at "
-    "https://www.mozilla.org/MPL/2.0/. It contains CPython and its standard library (Python Software Foundation License, "
-    "https://docs.python.org/3/license.html), and libraries under their own permissive licences that Pyodide lists."
+    "https://www.mozilla.org/MPL/2.0/. It contains CPython and its standard library (Python Software Foundation "
+    "License, https://docs.python.org/3/license.html), and libraries under permissive licences that Pyodide lists."
 )
 
 

@@ -85,4 +85,3 @@ def _write_ledger(root: Path, pages: Iterable[Page], docs: Path) -> None:
             "claims that a page uses with [[claim id]] or as the claim of a figure",
         )
     generated(docs / "claims.md", ledger_page(ledger, uses), LEDGER)
-

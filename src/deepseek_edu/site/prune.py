@@ -1,7 +1,8 @@
 """Drop rules of the shell's style sheets that no page of this site can use.
 
-A selector goes if it needs a class whose name occurs nowhere in the site's pages, scripts or widget states. That is a
-generous test (any word counts), so nothing in use is lost; it removes a third of what each first view transfers as style.
+A selector goes if it needs a class whose name occurs nowhere in the site's pages, scripts or widget states, or a colour
+of the shell's palette that the site does not use. That is a generous test (any word counts), so nothing in use is lost;
+it removes a third of what each first view transfers as style.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tinycss2
 
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
+COLOUR = re.compile(r'\[data-md-color-(?P<role>primary|accent)="?(?P<name>[\w-]+)"?\]')
 CONDITION = re.compile(r":(?:not|is|where|has)\([^)]*\)")
 GROUPS = ("media", "supports")
 
@@ -22,7 +24,10 @@ def words_of(site: Path) -> set[str]:
     """Return every word of the site's pages, scripts and widget states."""
     files = [*site.rglob("*.html"), *site.glob("assets/javascripts/*.js"), *site.glob("edu/*.js")]
     files += site.glob("edu/widgets/*.json")
-    return {word for file in files for word in WORD.findall(file.read_text(encoding="utf-8"))}
+    words = {word for file in files for word in WORD.findall(file.read_text(encoding="utf-8"))}
+    page = (site / "index.html").read_text(encoding="utf-8")
+    colours = re.findall(r'data-md-color-(primary|accent)="([\w-]+)"', page)
+    return words | {f"{role}={name}" for role, name in colours}
 
 
 def prune(css: str, words: set[str]) -> str:
@@ -49,7 +54,8 @@ def _rules(rules: Iterable[tinycss2.ast.Node], words: set[str]) -> Iterable[str]
 
 
 def _possible(selector: str, words: set[str]) -> bool:
-    return all(name in words for name in CLASS.findall(CONDITION.sub("", selector)))
+    colours = all(f"{found['role']}={found['name']}" in words for found in COLOUR.finditer(selector))
+    return colours and all(name in words for name in CLASS.findall(CONDITION.sub("", selector)))
 
 
 def _selectors(prelude: str) -> list[str]:

@@ -48,7 +48,8 @@ def render_quiz(piece: Piece, page: PageContext) -> str:
         f'<legend class="edu-quiz__question">{question}</legend>{answers}</fieldset>'
         '<button type="submit" class="edu-button" hidden>Check</button>'
         '<p class="edu-quiz__result" role="status"></p>'
-        f'<details class="edu-quiz__nojs" data-search-exclude><summary>Answer and reasons</summary>{outcome}</details></form>'
+        '<details class="edu-quiz__nojs" data-search-exclude><summary>Answer and reasons</summary>'
+        f"{outcome}</details></form>"
         f"{json_script({'id': body['id'], 'version': version, **data})}</edu-quiz>"
     )
 
@@ -98,7 +99,9 @@ def _answer(stated: object, place: Place) -> float | int:
     value = evaluate(stated, place) if isinstance(stated, str) else stated
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SourceError(place.file, place.line, f"the answer {value!r}", "an expression whose value is a finite number")
+        raise SourceError(
+            place.file, place.line, f"the answer {value!r}", "an expression whose value is a finite number"
+        )
     return value
 
 

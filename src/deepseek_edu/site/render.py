@@ -36,7 +36,13 @@ def render(root: Path, work: Path, staged: Staged, shell: str) -> Path:
         command += ["mkdocs", "build", "--strict", "--clean", "--config-file", str(config)]
     else:
         command += ["zensical", "build", "--strict", "--clean", "--config-file", str(config)]
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0", "NO_COLOR": "1", "NO_MKDOCS_2_WARNING": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": "0",
+        "SOURCE_DATE_EPOCH": "0",
+        "NO_COLOR": "1",
+        "NO_MKDOCS_2_WARNING": "1",
+    }
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     if ours := re.search(r"(?:SourceError|SiteError): (?P<message>.+)", said):

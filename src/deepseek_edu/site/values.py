@@ -1,6 +1,7 @@
 """Evaluate the expressions that pages contain: `[[= expr | format ]]` and numeric quiz answers.
 
-The names are the modules of `deepseek_edu.reference`, `math`, and a few builtins. Pages are part of the course's own source, so this is a convenience, not a sandbox.
+The names are the modules of `deepseek_edu.reference`, `math`, and a few builtins. Pages are part of the course's own
+source, so this is a convenience, not a sandbox.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from deepseek_edu.site.errors import SourceError, one_of
 from deepseek_edu.site.source import Place
 
 ALLOWED_BUILTINS = (
-    "abs all any bin bool bytes divmod enumerate float hex int len list max min pow range round set sorted str sum tuple zip"
+    "abs all any bin bool bytes divmod enumerate float hex int len list max min pow range round set sorted str sum "
+    "tuple zip"
 )
 BUILTINS = {name: getattr(builtins, name) for name in ALLOWED_BUILTINS.split()}
 
