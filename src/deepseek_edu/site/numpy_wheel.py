@@ -158,9 +158,9 @@ class RangeFile(io.RawIOBase):
         request = urllib.request.Request(self._url, headers={"Range": f"bytes={self._position}-{last}"})
         with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
             if answer.status == 200:
-                raise OSError("the server ignores range requests")
+                raise ValueError("the server ignores range requests")
             data = answer.read()
         if len(data) != size:
-            raise OSError(f"asked for {size} bytes, got {len(data)}")
+            raise ValueError(f"asked for {size} bytes, got {len(data)}")
         self._position += size
         return data

@@ -73,9 +73,7 @@ def assemble(root: Path, out_dir: Path, cache_dir: Path, say: Callable[[str], No
         shutil.copyfile(wheel, out_dir / wheel.name)
     _write_lock(lock, version, own_wheel, out_dir / "pyodide-lock.json")
 
-    files = tuple(
-        _describe(path, out_dir, cache_dir) for path in sorted(out_dir.rglob("*")) if path.is_file()
-    )
+    files = tuple(_describe(path, out_dir, cache_dir) for path in sorted(out_dir.rglob("*")) if path.is_file())
     live = sum(file.compressed for file in files)
     without_numpy = live - next(file.compressed for file in files if file.path == numpy_wheel.name)
     return RuntimeInfo(files, live, without_numpy)

@@ -178,7 +178,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send(
-        self, status: int, data: bytes, packed: bytes | None, tag: str | None, kind: str, with_body: bool,
+        self,
+        status: int,
+        data: bytes,
+        packed: bytes | None,
+        tag: str | None,
+        kind: str,
+        with_body: bool,
         immutable: bool = False,
     ) -> None:
         coded = packed is not None and "gzip" in self.headers.get("Accept-Encoding", "")
@@ -238,7 +244,10 @@ class SiteServer(http.server.ThreadingHTTPServer):
 
 
 def make_server(
-    directory: str | Path, port: int = 8000, prefix: str = "/", host: str = "127.0.0.1",
+    directory: str | Path,
+    port: int = 8000,
+    prefix: str = "/",
+    host: str = "127.0.0.1",
     log: Callable[[str], None] = lambda line: None,
 ) -> SiteServer:
     """Bind a server for a folder; if the port is taken, the next free one is used (0 asks for any).
