@@ -9,8 +9,8 @@ import io
 import json
 import os
 
-from deepseek_edu.grading.report import MARKS, PROTECTIONS, WORDS, show_call
 from deepseek_edu.grading.harness import decode
+from deepseek_edu.grading.report import MARKS, PROTECTIONS, WORDS, show_call
 from deepseek_edu.grading.runner import NOT_GRADED, PASSED
 
 _STYLE = """
@@ -21,7 +21,7 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 vertical-align: top; } .scroll { overflow-x: auto; } code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
 .good { color: var(--good); } .bad { color: var(--bad); } .muted { color: var(--muted); } td.number { text-align: right;
 font-variant-numeric: tabular-nums; white-space: nowrap; } meter { width: 8rem; } details { margin: .3rem 0; }
-summary { cursor: pointer; }
+summary { cursor: pointer; } .failure { margin-bottom: .6rem; } .wide { min-width: 18rem; }
 """
 
 
@@ -90,7 +90,7 @@ def html_text(about, entries):
 <h1>{_text(about['title'])}</h1>
 <p>Lab <code>{_text(about['lab'])}</code>, version <code>{_text(about['version'])}</code>, {about['points']:g} points. {mode}</p>
 <p><strong>{len(entries)}</strong> submissions: <strong>{full}</strong> with full points, <strong>{stopped}</strong> could not be
-graded, mean <strong>{mean:.2f}</strong>.</p>
+graded, mean <strong>{mean:.2f}</strong> points.</p>
 {held}
 <h2>Submissions</h2>
 <div class="scroll" tabindex="0" role="region" aria-label="Submissions"><table>
@@ -124,13 +124,14 @@ def _entry_row(entry, about):
     elif entry["full"]:
         what = "<span class='good'>✓ every case passed</span>"
     else:
-        failures = [outcome for outcome in entry["outcomes"] if outcome["status"] != PASSED]
-        items = "".join(f"<details{' open' if index == 0 else ''}>{_failure(outcome)}</details>"
-                        for index, outcome in enumerate(failures[:50]))
-        what = f"{items}"
+        first, *others = [outcome for outcome in entry["outcomes"] if outcome["status"] != PASSED]
+        what = _failure(first)
+        if others:
+            inside = "".join(_failure(outcome) for outcome in others[:50])
+            what += f"<details><summary>{len(others)} more did not pass</summary>{inside}</details>"
     notes = "".join(f"<div class='muted'>{_text(note)}</div>" for note in entry["notes"])
     return (f"<tr><th scope='row'>{_text(entry['name'])}</th><td class='number'>{entry['score']:g} / {entry['points']:g}</td>"
-            f"<td class='number'>{entry['passed']} / {len(about['cases'])}</td><td>{what}{notes}</td></tr>")
+            f"<td class='number'>{entry['passed']} / {len(about['cases'])}</td><td class='wide'>{what}{notes}</td></tr>")
 
 
 def _failure(outcome):
@@ -139,5 +140,5 @@ def _failure(outcome):
         call = show_call(outcome["function"], [decode(arg) for arg in outcome["args"]])
     except (ValueError, TypeError):
         call = outcome["function"]
-    return (f"<summary><span class='bad'>{MARKS[outcome['status']]} {WORDS[outcome['status']]}</span> "
-            f"{_text(outcome['id'])}</summary><div>{_text(outcome['message'])}</div><div><code>{_text(call)}</code></div>{replay}")
+    return (f"<div class='failure'><span class='bad'>{MARKS[outcome['status']]} {WORDS[outcome['status']]}</span> "
+            f"<strong>{_text(outcome['id'])}</strong><br>{_text(outcome['message'])}<br><code>{_text(call)}</code>{replay}</div>")

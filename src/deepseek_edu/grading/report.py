@@ -139,7 +139,7 @@ class Report:
             if outcome.status != PASSED and (verbose or outcome is self.first_failure):
                 lines += [f"      {line}" for line in self._details(outcome)]
         lines.append(self.headline())
-        if self.mode == "practice" and self.hidden:
+        if self.mode == "practice" and self.hidden and not self.problem:
             lines.append(f"{len(self.outcomes)} visible, {self.hidden} hidden cases run at grading")
         if self.missing_protections:
             lines.append(f"not protected on this machine: {', '.join(self.missing_protections)}")
@@ -176,7 +176,8 @@ class Report:
                         f"{cell(why)}{cell(call)}</tr>")
         head = "".join(f"<th scope='col' style='text-align:left'>{name}</th>" for name in ("result", "case", "why", "call"))
         table = f"<div style='overflow-x:auto'><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-        more = f"<p>{self.hidden} hidden cases run at grading.</p>" if self.mode == "practice" and self.hidden else ""
+        practice = self.mode == "practice" and self.hidden and not self.problem
+        more = f"<p>{len(self.outcomes)} visible, {self.hidden} hidden cases run at grading.</p>" if practice else ""
         return (f"<div class='edu-report'><p><strong>{html.escape(self.title)}</strong>: {html.escape(self.headline())}</p>"
                 f"{table if rows else ''}{more}</div>")
 

@@ -81,7 +81,7 @@ def read_submission(path, name=None):
 def _only_file(folder):
     try:
         files = [item for item in sorted(folder.iterdir())
-                 if item.is_file() and item.suffix.lower() in (".py", ".ipynb") and not item.name.startswith(".")]
+                 if item.is_file() and not item.is_symlink() and item.suffix.lower() in (".py", ".ipynb") and not item.name.startswith(".")]
     except OSError as error:
         raise Unreadable(f"the folder cannot be opened: {error.strerror}") from None
     if len(files) != 1:
