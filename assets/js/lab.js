@@ -43,6 +43,7 @@ export class EduLab extends EduElement {
     this.onLeave(() => this.work.close());
     this.#buttons();
     this.#enter("idle");
+    if (fromFile()) return; // parts of the bundle cannot be loaded there
     const near = new IntersectionObserver((entries) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       near.disconnect();

@@ -147,7 +147,8 @@ export class EduWidget extends EduElement {
     const state = states?.states[key];
     if (!states || !state) {
       this.#setState("needs-live");
-      this.say(`The picture still shows the earlier values. These values need live Python: press “Run live”.`);
+      const how = fromFile() ? explain(new PythonFailure("file")) : "Press “Run live” to compute them.";
+      this.say(`The picture still shows the earlier values. ${how}`);
       return;
     }
     const parts = state.map((part) => [part].flat().map((index) => states.fragments[index]).join(""));
@@ -160,7 +161,7 @@ export class EduWidget extends EduElement {
   /** @returns {Promise<States | null>} */
   async #loadStates() {
     const path = this.dataset.states;
-    if (!path) return null;
+    if (!path || fromFile()) return null;
     this.states ??= fetch(fileUrl(path)).then((answer) => {
       if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
       return answer.json();

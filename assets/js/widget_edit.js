@@ -1,8 +1,8 @@
 /** The mechanism's source under a widget: edit it, run it, see the picture change, restore it. */
 
-import { button, make } from "./base.js";
+import { button, fromFile, make } from "./base.js";
 import { CodeBox } from "./code_box.js";
-import { python } from "./runtime.js";
+import { PythonFailure, explain, python } from "./runtime.js";
 
 /**
  * Open or close the editor of a widget.
@@ -45,10 +45,12 @@ export async function toggleEditor(widget) {
   });
   widget.on(widget, "edu:answer", ({ detail }) => box.mark(detail.ok ? null : detail.error?.line));
   try {
+    if (fromFile()) throw new PythonFailure("file");
     await box.open();
     box.focus();
-  } catch {
-    widget.say("The editor could not be loaded; the source can be read here.");
+  } catch (error) {
+    const why = error instanceof PythonFailure ? explain(error) : "The editor could not be loaded.";
+    widget.say(`${why} The source can be read here.`);
     run.hidden = restore.hidden = true;
   }
 }

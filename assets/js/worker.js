@@ -52,6 +52,9 @@ let evaluate = null;
 let lab = null;
 let memoryRefused = false;
 
+// Promises inside Pyodide's loader reject beside the one that is awaited; the page is told once, by `describe`.
+addEventListener("unhandledrejection", (event) => event.preventDefault());
+
 // Pyodide reports a dying interpreter with console.error; here that is an expected outcome with a name of its own.
 console.error = console.warn;
 
@@ -134,9 +137,14 @@ function handOutSnapshot() {
 
 /** @param {string[]} packages */
 async function load(packages) {
-  await python.loadPackage(packages, { messageCallback() {}, errorCallback() {} });
+  /** @type {string[]} */
+  const troubles = [];
+  const errorCallback = (/** @type {string} */ text) => troubles.push(text);
+  await python.loadPackage(packages, { messageCallback() {}, errorCallback });
   for (const name of packages) {
-    if (!(name in python.loadedPackages)) throw new Failure("missing", missingFile() ?? name);
+    if (name in python.loadedPackages) continue;
+    const file = missingFile();
+    throw file ? new Failure("missing", file) : new Failure("broken", `${name}: ${troubles.join("; ")}`);
   }
 }
 
