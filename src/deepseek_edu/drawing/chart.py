@@ -6,7 +6,7 @@ reads that custom property of the current theme.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from .numbers import show
 from .svg import NARROW, WIDE, Drawing, Picture, element, escape, svg_root
@@ -133,9 +133,24 @@ class Chart:
             "yaxis": _plotly_axis(self.y),
             "showlegend": len(self.series) > 1,
             "barmode": "stack" if self.stacked else "group",
-            "meta": {"description": self.description},
+            "meta": {"description": self.description, "axes": [asdict(self.x), asdict(self.y)]},
         }
         return {"data": data, "layout": layout}
+
+    @classmethod
+    def from_plotly(cls, figure: dict) -> "Chart":
+        """The chart that `plotly` made this figure of, also after a journey through JSON (a notebook's output)."""
+        layout = figure["layout"]
+        series = []
+        for trace in figure["data"]:
+            line = trace.get("line", {})
+            lines = "step" if line.get("shape") == "hv" else "line"
+            kind = "bar" if trace["type"] == "bar" else "points" if trace["mode"] == "markers" else lines
+            words, token = tuple(trace.get("text", ())), trace["meta"]["token"]
+            series.append(Series(trace["name"], trace["x"], trace["y"], kind, token, words, line.get("dash") == "dash"))
+        x, y = (Axis(**{**axis, "ticks": axis["ticks"] and tuple(axis["ticks"])}) for axis in layout["meta"]["axes"])
+        title, description = layout["title"]["text"], layout["meta"]["description"]
+        return cls(title, description, x, y, tuple(series), layout["barmode"] == "stack")
 
     def html(self, prefix: str | None = None) -> str:
         """Markup for a page: the static picture, a button and the data of the interactive figure."""

@@ -60,7 +60,8 @@ def plot(chart: Chart, width: float, height: float) -> Drawing:
     canvas.line(left, bottom, right, bottom, "k-axis", 1.25)
     if base != bottom:
         canvas.line(left, base, right, base, "k-axis")
-    canvas.text((left + right) / 2, height - 8, chart.x.label, "k-label k-muted", size=SMALL)
+    if chart.x.label:
+        canvas.text((left + right) / 2, height - 8, chart.x.label, "k-label k-muted", size=SMALL)
     return Drawing(canvas.width, canvas.height, canvas.markup())
 
 

@@ -24,10 +24,10 @@ def figure(id: str) -> Callable:
 
 
 def names() -> tuple[str, ...]:
-    """Ids of all figures."""
+    """Ids of all figures, sorted."""
     for module in _MODULES:
         import_module(f"{__name__}.{module}")
-    return tuple(FIGURES)
+    return tuple(sorted(FIGURES))
 
 
 def get(id: str) -> object:

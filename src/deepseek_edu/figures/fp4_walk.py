@@ -207,7 +207,7 @@ def back() -> Picture:
         [
             ("value", _texts(GROUP), "k-value"),
             ("error", [show(round(error, 4) + 0.0, 3) for error in errors], "k-error"),
-            ("read back", _texts(read), "k-result k-text--strong"),
+            ("read back", [show(value, 3) for value in read], "k-result k-text--strong"),
         ],
         "Read back",
         "Value, read back, error: "

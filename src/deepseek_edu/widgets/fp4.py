@@ -202,8 +202,8 @@ def _remark(stored: Stored, ties: str) -> Prose:
         low, high = show(float(quant.E2M1_LEVELS[below])), show(float(quant.E2M1_LEVELS[below + 1]))
         even, taken = (low if below % 2 == 0 else high), show(abs(stored.level))
         tie = (
-            f"A tie: {show(size)} lies exactly halfway between {low}, code {below:03b}, and {high}, code {below + 1:03b}"
-            f"{'' if stored.scaled > 0 else ' (with the sign set aside)'}."
+            f"A tie: {show(size)} lies exactly halfway between {low}, code {below:03b}, and {high}, "
+            f"code {below + 1:03b}{'' if stored.scaled > 0 else ' (with the sign set aside)'}."
         )
         if ties == "even":
             return Prose(f"{tie} The hardware takes {even}; the last bit of its code is 0.")

@@ -35,7 +35,7 @@ def evaluate_json(id: str, values_json: str, source: str | None = None) -> str:
     try:
         chosen = get(id)
         values = chosen.canonical(json.loads(values_json))
-        with edited_mechanism(chosen, source), _captured(printed):
+        with _captured(printed), edited_mechanism(chosen, source):
             view = chosen.view(values)
         answer = {"ok": True, "summary": view.summary, "parts": render_parts(view), "data": view.data()}
     except (Exception, SystemExit) as error:

@@ -1,0 +1,209 @@
+"""HTML of widgets: complete without scripts, escaped, named for screen readers, repeatable on one page."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from deepseek_edu import widgets
+from deepseek_edu.drawing.chart import Axis, Chart, Series
+from deepseek_edu.widgets import (
+    Choice,
+    ControlError,
+    Metric,
+    Metrics,
+    Numbers,
+    Prose,
+    Slider,
+    Steps,
+    Table,
+    Toggle,
+    View,
+)
+from deepseek_edu.widgets.contract import REGISTRY, widget
+from deepseek_edu.widgets.render import render_parts, render_widget
+
+NASTY = """</script><img src=x onerror=alert(1)> & "double" 'single' <!--"""
+
+
+class Page(HTMLParser):
+    """Tags with attributes, text, and the check that elements are closed in order."""
+
+    VOID = frozenset({"input", "img", "br", "meta"})
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.words = ""
+        self.open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words += data
+
+    def all(self, tag: str, **wanted) -> list[dict]:
+        return [a for t, a in self.tags if t == tag and all(a.get(k.replace("_", "-")) == v for k, v in wanted.items())]
+
+    @property
+    def ids(self) -> list[str]:
+        return [a["id"] for _, a in self.tags if "id" in a]
+
+
+def spec(html: str) -> dict:
+    return json.loads(re.search(r'class="edu-spec">(.*?)</script>', html, re.DOTALL).group(1))
+
+
+@pytest.fixture
+def nasty():
+    def function(
+        slide: Slider(0, 1, 0.5, NASTY, unit=NASTY, help=NASTY) = 0,
+        which: Choice({"a": NASTY, NASTY: "b"}, NASTY, help=NASTY) = "a",
+        look: Choice({"a": NASTY, NASTY: "b"}, NASTY, look="segments") = "a",
+        on: Toggle(NASTY) = True,
+        row: Numbers(0, 1, 0.5, NASTY, length=2) = (0, 0.5),
+    ) -> View:
+        chart = Chart(NASTY, NASTY, Axis(NASTY), Axis(NASTY), (Series(NASTY, (0, 1), (0, 1), text=(NASTY, "")),))
+        parts = (
+            Metrics((Metric(NASTY, NASTY, unit=NASTY, note=NASTY, role=NASTY),), NASTY),
+            Table(NASTY, (NASTY, "b"), ((NASTY, 1.5),), folded=True),
+            Table(NASTY, (NASTY,), ((NASTY,),)),
+            Prose(NASTY, NASTY),
+            Steps((NASTY,), NASTY),
+            chart,
+        )
+        return View(parts, NASTY)
+
+    widget("nasty", title=NASTY)(function)
+    yield REGISTRY["nasty"]
+    REGISTRY.pop("nasty")
+
+
+def test_hostile_text_everywhere_stays_text(nasty):
+    html = render_widget(nasty, {}, NASTY, live_size=NASTY)
+    page = Page(html)
+    assert not page.all("img")
+    assert not any(key.startswith("on") and key != "on" for _, attrs in page.tags for key in attrs)
+    assert html.count("<script") == html.count("</script>") == 2
+    assert page.all("edu-widget")[0]["data-live-size"] == NASTY
+    assert page.all("option")[1]["value"] == NASTY
+    assert spec(html)["title"] == NASTY
+    assert page.words.count("onerror=alert(1)") > 15
+
+
+def test_the_element_has_everything_the_contract_names():
+    html = render_widget("fp4", {"value": 2.5}, "widgets/fp4-1a2b.json", live_size="9.4 MB")
+    page = Page(html)
+    (element,) = page.all("edu-widget")
+    assert element == {
+        "id": "widget-fp4",
+        "data-widget": "fp4",
+        "data-states": "widgets/fp4-1a2b.json",
+        "data-live-size": "9.4 MB",
+    }
+    assert page.all("section", aria_labelledby="widget-fp4-title")
+    assert page.all("h3", id="widget-fp4-title")
+    assert page.all("fieldset", disabled=None)[0]
+    assert [a["data-part"] for a in page.all("div", **{"class": "edu-part"})] == ["0", "1", "2", "3"]
+    assert page.all("p", **{"class": "edu-summary", "role": "status", "aria-live": "polite"})
+    assert [b["data-action"] for b in page.all("button")] == ["live", "edit", "reset", "link", "copy"]
+    assert all("hidden" in b for b in page.all("button"))
+    assert "With JavaScript switched on" in page.words
+    data = spec(html)
+    assert data["id"] == "fp4"
+    assert data["values"]["value"] == 2.5
+    assert data["defaults"]["value"] == 3.2
+    assert data["mechanism"]["module"] == "deepseek_edu.reference.quant"
+    assert "def nearest_code" in data["mechanism"]["source"]
+    assert [c["name"] for c in data["controls"]] == list(data["values"])
+
+
+def test_the_start_state_is_in_the_page_word_for_word():
+    html = render_widget("fp4")
+    for index, part in enumerate(render_parts(widgets.evaluate("fp4"))):
+        assert f'<div class="edu-part" data-part="{index}">{part}</div>' in html
+
+
+@pytest.mark.behaviour(14)
+def test_every_input_is_native_and_named():
+    page = Page(render_widget("fp4"))
+    labelled = {a["for"] for a in page.all("label")}
+    inputs = page.all("input") + page.all("select")
+    assert all(a["id"] in labelled for a in inputs)
+    for slider in page.all("input", type="range"):
+        assert {"min", "max", "step", "value", "aria-valuetext"} <= set(slider)
+    assert page.all("input", type="range")[0]["aria-valuetext"] == "3.20"
+    described = [a["aria-describedby"] for _, a in page.tags if "aria-describedby" in a]
+    assert described and set(described) <= set(page.ids)
+
+
+def test_only_the_controls_that_apply_are_shown():
+    def shown(html):
+        return {a["data-control"] for _, a in Page(html).tags if "data-control" in a and "hidden" not in a}
+
+    assert shown(render_widget("fp4")) == {"part", "value", "scale", "amax", "ties"}
+    assert shown(render_widget("fp4", {"part": "block"})) == {"part", "block", "preset", "ties"}
+    assert shown(render_widget("fp4", {"part": "block", "preset": "own"})) == {
+        "part",
+        "block",
+        "preset",
+        "values16",
+        "ties",
+    }
+
+
+def test_two_instances_on_a_page_share_no_id_and_no_radio_group():
+    first, second = Page(render_widget("fp4")), Page(render_widget("fp4", {"part": "block"}, instance=2))
+    assert len(set(first.ids)) == len(first.ids)
+    assert not set(first.ids) & set(second.ids)
+    groups = [{a["name"] for a in page.all("input", type="radio")} for page in (first, second)]
+    assert not groups[0] & groups[1]
+    assert second.all("edu-widget")[0]["id"] == "widget-fp4-2"
+
+
+def test_parts_with_a_prefix_have_ids_of_that_prefix():
+    (html,) = render_parts(View((widgets.evaluate("fp4").parts[0],), "S."), "here")
+    ids = Page(html).ids
+    assert ids and all(id.startswith("here-0") for id in ids)
+
+
+@pytest.mark.behaviour(14)
+def test_a_wide_table_scrolls_in_a_named_box_reachable_by_keyboard():
+    page = Page(render_parts(widgets.evaluate("fp4"))[3])
+    (box,) = page.all("div", role="region")
+    assert box["tabindex"] == "0"
+    assert box["aria-label"].startswith("How each scale is chosen")
+    assert page.all("th", scope="row") and page.all("th", scope="col")
+
+
+def test_the_picture_says_in_words_what_it_shows():
+    picture = Page(render_parts(widgets.evaluate("fp4"))[0])
+    assert (
+        picture.all("div", role="img")[0]["aria-label"]
+        == "Number line. The 15 levels from −6 to 6; 3.2 is stored as level 3."
+    )
+    block = Page(render_parts(widgets.evaluate("fp4", {"part": "block", "preset": "own"}))[0])
+    assert "Clipped: channel 0." in block.all("div", role="img")[0]["aria-label"]
+
+
+def test_all_fifteen_levels_are_on_the_number_line_at_both_widths():
+    html = render_parts(widgets.evaluate("fp4"))[0]
+    assert html.count('class="k-level"') == 2 * 15
+
+
+def test_start_values_a_control_cannot_take_stop_the_page():
+    with pytest.raises(ControlError, match="control 'value'"):
+        render_widget("fp4", {"value": 100})
