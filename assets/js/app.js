@@ -13,12 +13,12 @@ import { EduQuiz } from "./quiz.js";
 import { EduWalk } from "./walk.js";
 import { EduWidget } from "./widget.js";
 
-customElements.define("edu-chapter", EduChapter);
 customElements.define("edu-chart", EduChart);
 customElements.define("edu-lab", EduLab);
 customElements.define("edu-progress", EduProgress);
 customElements.define("edu-quiz", EduQuiz);
 customElements.define("edu-walk", EduWalk);
 customElements.define("edu-widget", EduWidget);
+customElements.define("edu-chapter", EduChapter); // last: it counts the others
 
 document.documentElement.dataset.eduReady = "";

@@ -25,16 +25,6 @@ export const fileUrl = (path) => new URL(path, base).href;
 export const loadPart = (name) => import(fileUrl(EDU_FILES[name]));
 
 /**
- * The JSON in an element's own script, or null.
- * @param {Element} root
- * @param {string} [selector]
- */
-export function readJson(root, selector = 'script[type="application/json"]') {
-  const text = root.querySelector(selector)?.textContent;
-  return text ? JSON.parse(text) : null;
-}
-
-/**
  * Make an element. Text children are text, never markup.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
@@ -77,6 +67,8 @@ export const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 /** True when the page was opened as a file, where browsers refuse workers and modules. */
 export const fromFile = () => location.protocol === "file:";
 
+const OURS = "edu-widget, edu-lab, edu-quiz, edu-chart";
+
 /**
  * Base of our elements: `mount` runs each time the element enters the page, and everything registered through
  * `this.signal` or `this.onLeave` is released when it leaves (instant navigation swaps the page's content).
@@ -84,6 +76,8 @@ export const fromFile = () => location.protocol === "file:";
 export class EduElement extends HTMLElement {
   /** @type {AbortController | null} */
   #life = null;
+  /** Text of the element's own JSON, as the site was built with it. */
+  json = "";
 
   connectedCallback() {
     if (this.#life) return;
@@ -94,10 +88,23 @@ export class EduElement extends HTMLElement {
     }
     if (!this.isConnected) return;
     this.#life = new AbortController();
+    this.#takeJson();
     try {
       this.mount();
     } catch (error) {
       console.warn(`<${this.localName}> stays static`, error);
+    }
+  }
+
+  /**
+   * Take the data out of the page before the site shell looks: after swapping a page's content it runs every script
+   * in it again as JavaScript, and drops the type that says it is data.
+   */
+  #takeJson() {
+    for (const script of this.querySelectorAll('script[type="application/json"]')) {
+      if (script.parentElement?.closest(OURS) !== this) continue;
+      this.json = script.textContent ?? "";
+      script.remove();
     }
   }
 

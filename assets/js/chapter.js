@@ -13,8 +13,8 @@ function counts(page) {
   /** @param {string} tag @param {"quizzes" | "labs"} section @param {(entry: any) => boolean} good */
   const count = (tag, section, good) => {
     const all = [...page.querySelectorAll(tag)].map((element) => {
-      const data = JSON.parse(element.querySelector('script[type="application/json"]')?.textContent ?? "{}");
-      return store.get(section, data.id, data.version);
+      const { data } = /** @type {Element & {data?: {id: string, version: string}}} */ (element);
+      return data ? store.get(section, data.id, data.version) : null;
     });
     return { done: all.filter((entry) => entry && good(entry)).length, all: all.length };
   };

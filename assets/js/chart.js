@@ -3,7 +3,7 @@
  * figure is drawn, so the place is never blank. `data-state`: static | loading | interactive | error.
  */
 
-import { EduElement, fromFile, loadPart, make, readJson } from "./base.js";
+import { EduElement, fromFile, loadPart, make } from "./base.js";
 
 export class EduChart extends EduElement {
   mount() {
@@ -22,7 +22,7 @@ export class EduChart extends EduElement {
     if (!open || !picture || this.dataset.state === "loading") return;
     this.dataset.state = "loading";
     open.textContent = "Loading the figure …";
-    const figure = readJson(this);
+    const figure = JSON.parse(this.json);
     const name = [figure.layout.title?.text, figure.layout.meta?.description].filter(Boolean).join(". ");
     const place = make("div", { class: "edu-chart__plot", role: "img", "aria-label": name });
     try {

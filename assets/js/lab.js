@@ -6,7 +6,7 @@
  * one state has several causes (memory, syntax, missing file).
  */
 
-import { EduElement, button, download, fromFile, make, readJson } from "./base.js";
+import { EduElement, button, download, fromFile, make } from "./base.js";
 import { compare } from "./compare.js";
 import { LabWork } from "./lab_work.js";
 import { caseLine, outcomeOf } from "./lab_outcome.js";
@@ -35,8 +35,7 @@ export class EduLab extends EduElement {
   running = false;
 
   mount() {
-    this.data = readJson(this);
-    this.raw = this.querySelector('script[type="application/json"]')?.textContent ?? "";
+    this.data = JSON.parse(this.json);
     this.outcome = /** @type {HTMLElement} */ (this.querySelector(".edu-lab__outcome"));
     this.rows = /** @type {HTMLElement[]} */ ([...this.querySelectorAll(".edu-lab__cases > li")]);
     this.work = new LabWork(this);
@@ -137,7 +136,7 @@ export class EduLab extends EduElement {
   async #runCases(code) {
     const packages = /\bnumpy\b/.test(code) ? ["numpy"] : [];
     const options = { packages, timeoutMs: LOAD_LIMIT_MS };
-    const problem = JSON.parse(await python.call("load", { code, data: this.raw }, options));
+    const problem = JSON.parse(await python.call("load", { code, data: this.json }, options));
     if (!this.mounted) return;
     this.button("run").textContent = "Run the visible cases";
     if (problem) return this.#refused(problem);

@@ -3,7 +3,7 @@
  * right answer the reasons of the other options do too. `data-state`: idle | right | wrong | invalid.
  */
 
-import { EduElement, readJson } from "./base.js";
+import { EduElement } from "./base.js";
 import { here, store } from "./state.js";
 
 /**
@@ -37,7 +37,7 @@ export class EduQuiz extends EduElement {
   result;
 
   mount() {
-    this.data = readJson(this);
+    this.data = JSON.parse(this.json);
     this.dataset.state = "idle";
     const form = /** @type {HTMLFormElement} */ (this.querySelector("form"));
     this.result = /** @type {HTMLElement} */ (this.querySelector(".edu-quiz__result"));

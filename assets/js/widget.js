@@ -5,7 +5,7 @@
  * `data-state`: idle | needs-live | booting | live | error.
  */
 
-import { EduElement, button, fileUrl, fromFile, make, readJson } from "./base.js";
+import { EduElement, button, fileUrl, fromFile, make } from "./base.js";
 import { Controls, makeFragment, parseFragment, stateKey } from "./controls.js";
 import { toggleEditor } from "./widget_edit.js";
 import { PythonFailure, explain, progressLine, python } from "./runtime.js";
@@ -48,7 +48,7 @@ export class EduWidget extends EduElement {
   shown = [];
 
   mount() {
-    this.spec = readJson(this, "script.edu-spec");
+    this.spec = JSON.parse(this.json);
     this.start = { ...this.spec.defaults, ...this.spec.values };
     this.values = { ...this.start };
     this.controls = new Controls(this, this.spec.controls);
