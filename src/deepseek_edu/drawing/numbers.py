@@ -5,11 +5,13 @@ five significant digits; a page never compares printed digits, it compares the r
 """
 
 import math
+from functools import lru_cache
 
 MINUS = "−"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
+@lru_cache(8192)
 def coordinate(value: float) -> str:
     """A coordinate with at most two decimals and no trailing zeros.
 

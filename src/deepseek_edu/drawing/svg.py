@@ -34,6 +34,7 @@ Classes used:
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .numbers import coordinate
 
@@ -43,16 +44,22 @@ FONT = 13.0
 SMALL = 11.0
 
 
+_ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+
+
 def escape(text: object) -> str:
     """Text made safe inside an element and inside a double-quoted attribute."""
-    return (
-        str(text)
-        .replace("&", "&amp;")
-        .replace("<", "&lt;")
-        .replace(">", "&gt;")
-        .replace('"', "&quot;")
-        .replace("'", "&#39;")
-    )
+    return _escape_text(str(text))
+
+
+@lru_cache(8192)
+def _escape_text(text: str) -> str:
+    return text.translate(_ESCAPED)
+
+
+@lru_cache(256)
+def _attribute(name: str) -> str:
+    return "class" if name == "class_" else name.replace("_", "-")
 
 
 def element(tag: str, *children: str, **attributes: object) -> str:
@@ -63,18 +70,18 @@ def element(tag: str, *children: str, **attributes: object) -> str:
     >>> element("line", x1=0, y1=1.5, class_="k-axis", stroke_width=2)
     '<line x1="0" y1="1.5" class="k-axis" stroke-width="2"/>'
     """
-    head = tag
+    head = [tag]
     for name, value in attributes.items():
         if value is None or value is False:
             continue
-        key = "class" if name == "class_" else name.replace("_", "-")
         if value is True:
-            head += f" {key}"
+            head.append(_attribute(name))
+        elif isinstance(value, (int, float)):
+            head.append(f'{_attribute(name)}="{coordinate(value)}"')
         else:
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            head += f' {key}="{coordinate(value) if is_number else escape(value)}"'
+            head.append(f'{_attribute(name)}="{escape(value)}"')
     body = "".join(children)
-    return f"<{head}>{body}</{tag}>" if body else f"<{head}/>"
+    return f"<{' '.join(head)}>{body}</{tag}>" if body else f"<{' '.join(head)}/>"
 
 
 class Canvas:

@@ -8,6 +8,7 @@ settings are equal values, and raises `ControlError` otherwise.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from deepseek_edu.drawing.numbers import fixed
 
@@ -22,6 +23,7 @@ class ControlError(ValueError):
         super().__init__(f"control {control!r}: got {got!r}, allowed: {allowed}")
 
 
+@cache
 def _decimals(step: float) -> int:
     return len(f"{step:.10f}".rstrip("0").partition(".")[2])
 
