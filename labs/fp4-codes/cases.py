@@ -70,6 +70,7 @@ def _hidden_pack(rng, name):
 
 def _edge(draw_amax):
     """A kind of hidden case: a scale at an edge of E4M3, from a function that draws the largest magnitude."""
+
     def make(rng, name):
         amax = draw_amax(rng)
         values = [rng.choice([-0.0, amax / 2, -amax / 4]) for _ in range(15)]
@@ -81,7 +82,11 @@ def _edge(draw_amax):
 
 STEP = 2.0**-9
 KINDS = [
-    *[_hidden_scale] * 4, *[_hidden_encode] * 4, *[_hidden_ties] * 4, *[_hidden_decode] * 3, *[_hidden_pack] * 3,
+    *[_hidden_scale] * 4,
+    *[_hidden_encode] * 4,
+    *[_hidden_ties] * 4,
+    *[_hidden_decode] * 3,
+    *[_hidden_pack] * 3,
     _edge(lambda rng: rng.choice([0.0, -0.0])),
     _edge(lambda rng: 6 * STEP * rng.randrange(1, 8)),
     _edge(lambda rng: 6 * STEP * (rng.randrange(1, 7) + 0.5)),

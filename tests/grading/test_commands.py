@@ -107,7 +107,11 @@ def test_verify_passes_and_names_what_does_not_hold(call, toy_folder):
     code, out, _ = call("labs", "verify")
     assert code == 0 and "3 of 3 hold" in out
     for name, text, words in (
-        ("wrong/right.py", '"""Is right. Fails middle."""\n' + (toy_folder / "solution.py").read_text(), "middle passed; fails nothing"),
+        (
+            "wrong/right.py",
+            '"""Is right. Fails middle."""\n' + (toy_folder / "solution.py").read_text(),
+            "middle passed; fails nothing",
+        ),
         ("wrong/right.py", '"""Names no case."""\n' + WRONG, "ends in: Fails CASE-ID."),
         ("wrong/right.py", '"""Fails nowhere."""\n' + WRONG, "nowhere is no visible case"),
         ("alternative/bad.py", WRONG, "middle failed: got 1.5, expected 3.0"),

@@ -30,13 +30,24 @@ def test_there_are_at_least_forty_vectors_of_both_kinds():
 
 def test_a_difference_is_reported_with_the_values_at_its_place():
     outcome = compare({"scale": [1.0, 2.0]}, {"scale": [1.0, 2.5]}, 0.25)
-    assert (outcome.ok, outcome.path, outcome.got, outcome.expected, outcome.gap) == (False, '["scale"][1]', 2.5, 2.0, 0.5)
+    assert (outcome.ok, outcome.path, outcome.got, outcome.expected, outcome.gap) == (
+        False,
+        '["scale"][1]',
+        2.5,
+        2.0,
+        0.5,
+    )
 
 
 def test_comparison_as_json_is_tagged():
     assert compare(math.inf, math.nan).to_json() == {
-        "ok": False, "path": "", "got": {"$float": "nan"}, "expected": {"$float": "inf"}, "gap": None,
-        "reason": "one of the two is not a finite number"}
+        "ok": False,
+        "path": "",
+        "got": {"$float": "nan"},
+        "expected": {"$float": "inf"},
+        "gap": None,
+        "reason": "one of the two is not a finite number",
+    }
 
 
 def test_only_plain_data_is_compared():

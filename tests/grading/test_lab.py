@@ -28,17 +28,40 @@ def test_the_page_gets_no_solution_and_no_hidden_case(toy):
     text = json.dumps(data)
     assert data["hidden"] == 3 and len(data["cases"]) == 3 and data["starter"] == toy.starter
     assert "return 2 * x" not in text and "hidden-" not in text and "seed" not in text
-    assert data["cases"][1] == {"id": "middle", "function": "double", "args": [1.5], "expected": 3.0, "tolerance": 0.25,
-                                "points": 1.0, "note": ""}
-    assert set(data) == {"id", "version", "title", "points", "chapter", "mechanism", "functions", "starter", "limits", "cases", "hidden"}
+    assert data["cases"][1] == {
+        "id": "middle",
+        "function": "double",
+        "args": [1.5],
+        "expected": 3.0,
+        "tolerance": 0.25,
+        "points": 1.0,
+        "note": "",
+    }
+    assert set(data) == {
+        "id",
+        "version",
+        "title",
+        "points",
+        "chapter",
+        "mechanism",
+        "functions",
+        "starter",
+        "limits",
+        "cases",
+        "hidden",
+    }
 
 
 @pytest.mark.behaviour(9)
 @pytest.mark.parametrize(
     ("name", "old", "new", "changes"),
-    [("statement.md", "Double a", "Double one", True), ("starter.py", "double", "  double", True),
-     ("cases.py", "tolerance=0.25", "tolerance=0.5", True),
-     ("solution.py", "2 * x", "x + x", False), ("lab.toml", "points = 10", "points = 12", False)],
+    [
+        ("statement.md", "Double a", "Double one", True),
+        ("starter.py", "double", "  double", True),
+        ("cases.py", "tolerance=0.25", "tolerance=0.5", True),
+        ("solution.py", "2 * x", "x + x", False),
+        ("lab.toml", "points = 10", "points = 12", False),
+    ],
 )
 def test_the_version_changes_with_what_a_learner_depends_on(toy, toy_folder, name, old, new, changes):
     path = toy_folder / name
@@ -62,7 +85,9 @@ def test_a_replay_token_gives_back_one_case_and_not_the_seed(toy):
     assert len(others) == 3, "each case has a seed of its own"
 
 
-@pytest.mark.parametrize("token", ["", "x", "1-", "9-3f9a0c2d41b6", "0-3F9A0C2D41B6", "0-3f9a0c2d41b", "²-3f9a0c2d41b6", "-1-3f9a0c2d41b6"])
+@pytest.mark.parametrize(
+    "token", ["", "x", "1-", "9-3f9a0c2d41b6", "0-3F9A0C2D41B6", "0-3f9a0c2d41b", "²-3f9a0c2d41b6", "-1-3f9a0c2d41b6"]
+)
 def test_a_malformed_replay_token_is_refused(toy, token):
     with pytest.raises(LabError, match="not the replay token"):
         toy.replay(token)
@@ -71,10 +96,14 @@ def test_a_malformed_replay_token_is_refused(toy, token):
 def test_an_overlay_adds_hidden_cases(toy, tmp_path):
     (tmp_path / "overlay/toy").mkdir(parents=True)
     file = tmp_path / "overlay/toy/cases.py"
-    file.write_text("from deepseek_edu.grading import Case\ndef hidden():\n    return [Case('extra', 'double', (4,), 8)]\n")
+    file.write_text(
+        "from deepseek_edu.grading import Case\ndef hidden():\n    return [Case('extra', 'double', (4,), 8)]\n"
+    )
     (case,) = toy.overlay(tmp_path / "overlay")
     assert case.hidden and case.expected == 8
-    file.write_text("from deepseek_edu.grading import Case\ndef hidden():\n    return [Case('first', 'double', (4,), 8)]\n")
+    file.write_text(
+        "from deepseek_edu.grading import Case\ndef hidden():\n    return [Case('first', 'double', (4,), 8)]\n"
+    )
     with pytest.raises(LabError, match="two cases have the id first"):
         toy.overlay(tmp_path / "overlay")
     with pytest.raises(LabError, match="there is no such file"):
@@ -93,7 +122,12 @@ CASES = LAB_FILES["cases.py"]
         ("lab.toml", TOML.replace("points = 10", "points = true"), "points is True", "number"),
         ("lab.toml", TOML.replace("points = 10", "points = 0"), "points is missing or empty", "Required"),
         ("lab.toml", TOML.replace('"double", "join"', '"2x"'), "'2x'", "names of Python functions"),
-        ("lab.toml", TOML.replace("[limits]", 'solutions = "some"\n[limits]'), "solutions = 'some'", "none, after_attempts, all"),
+        (
+            "lab.toml",
+            TOML.replace("[limits]", 'solutions = "some"\n[limits]'),
+            "solutions = 'some'",
+            "none, after_attempts, all",
+        ),
         ("lab.toml", TOML.replace("seconds = 1.0", "second = 1.0"), "unknown limit 'second'", "memory_mb"),
         ("lab.toml", TOML.replace("seconds = 1.0", "seconds = -1", 1), "limits.seconds = -1", "above zero"),
         ("lab.toml", "title = ", "not valid TOML", ""),

@@ -77,11 +77,18 @@ def test_functions_of_notebook_cells_are_graded(cells):
 
 def test_a_redefined_function_is_graded_as_it_is_now(cells):
     report = cells(
-        "from deepseek_edu.grading import grade", "def double(x):\n    return 0", "def double(x):\n    return 2 * x",
-        "grade('toy', double)")
+        "from deepseek_edu.grading import grade",
+        "def double(x):\n    return 0",
+        "def double(x):\n    return 2 * x",
+        "grade('toy', double)",
+    )
     assert [outcome.status for outcome in report.outcomes] == ["not_graded", "passed", "not_graded"]
 
 
 def test_a_constant_that_is_no_plain_data_is_explained(cells):
     with pytest.raises(Exception, match="use THING, a object: make it inside"):
-        cells("from deepseek_edu.grading import grade", "THING = object()\ndef double(x):\n    return THING", "grade('toy', double)")
+        cells(
+            "from deepseek_edu.grading import grade",
+            "THING = object()\ndef double(x):\n    return THING",
+            "grade('toy', double)",
+        )

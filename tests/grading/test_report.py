@@ -63,7 +63,13 @@ def test_the_report_is_plain_json(toy):
     data = json.loads(json.dumps(grade(toy, WRONG).to_json(), allow_nan=False))
     middle = data["outcomes"][1]
     assert (data["score"], data["mode"], data["hidden_not_run"]) == (6.67, "practice", 3)
-    assert (middle["status"], middle["got"], middle["expected"], middle["gap"], middle["stdout"]) == ("failed", 2.5, 3.0, 0.5, "trace\n")
+    assert (middle["status"], middle["got"], middle["expected"], middle["gap"], middle["stdout"]) == (
+        "failed",
+        2.5,
+        3.0,
+        0.5,
+        "trace\n",
+    )
 
 
 class _Tags(HTMLParser):
@@ -77,7 +83,9 @@ class _Tags(HTMLParser):
 
 @pytest.mark.behaviour(25)
 def test_text_of_a_submission_is_escaped_in_the_notebook_report(toy):
-    report = grade(toy, 'def double(x):\n    raise ValueError("<script>alert(1)</script><img src=x>")\ndef join(p): return "<b>"')
+    report = grade(
+        toy, 'def double(x):\n    raise ValueError("<script>alert(1)</script><img src=x>")\ndef join(p): return "<b>"'
+    )
     parser = _Tags()
     parser.feed(report._repr_html_())
     assert not parser.tags & {"script", "img", "b"}

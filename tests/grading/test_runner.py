@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from deepseek_edu.grading import Case
-from deepseek_edu.grading.runner import RunnerError, run_cases
+from deepseek_edu.grading.process import RunnerError
+from deepseek_edu.grading.runner import run_cases
 from deepseek_edu.grading.submission import Submission
 
 
@@ -32,13 +33,26 @@ ENDINGS = {
     "sleep": ("import time; time.sleep(60)", {"timed_out"}, "no answer"),
     "deep recursion": ("return double(x)", {"failed"}, "RecursionError"),
     "deep recursion without a limit": (
-        "import sys; sys.setrecursionlimit(10**9); return double(x)", {"failed", "crashed", "timed_out"}, ""),
+        "import sys; sys.setrecursionlimit(10**9); return double(x)",
+        {"failed", "crashed", "timed_out"},
+        "",
+    ),
     "repr of a deep list": (
-        "a = []\n    for _ in range(100_000): a = [a]\n    return repr(a)", {"failed", "crashed"}, ""),
+        "a = []\n    for _ in range(100_000): a = [a]\n    return repr(a)",
+        {"failed", "crashed"},
+        "",
+    ),
     "repr of a deep list without a limit": (
-        "import sys; sys.setrecursionlimit(10**9); a = []\n    for _ in range(100_000): a = [a]\n    return len(repr(a))",
-        {"failed", "crashed", "timed_out"}, ""),
-    "a deep list as the answer": ("a = []\n    for _ in range(100_000): a = [a]\n    return a", {"failed"}, "64 levels"),
+        "import sys; sys.setrecursionlimit(10**9)\n    a = []\n"
+        "    for _ in range(100_000): a = [a]\n    return len(repr(a))",
+        {"failed", "crashed", "timed_out"},
+        "",
+    ),
+    "a deep list as the answer": (
+        "a = []\n    for _ in range(100_000): a = [a]\n    return a",
+        {"failed"},
+        "64 levels",
+    ),
     "allocating until failure": ("a = []\n    while True: a.append(bytearray(10**7))", {"failed"}, "MemoryError"),
     "one huge allocation": ("return [0] * 10**11", {"failed"}, "MemoryError"),
     "os._exit": ("import os; os._exit(0)", {"crashed"}, "status 0"),
@@ -47,17 +61,27 @@ ENDINGS = {
     "segmentation fault": ("import ctypes; ctypes.string_at(1)", {"crashed"}, "SIGSEGV"),
     "abort": ("import os; os.abort()", {"crashed"}, "SIGABRT"),
     "signals ignored": (
-        "import signal\n    for s in range(1, 32):\n        try: signal.signal(s, signal.SIG_IGN)\n        except OSError: pass\n"
-        "    while True: pass", {"timed_out"}, "no answer"),
+        "import signal\n    for s in range(1, 32):\n"
+        "        try: signal.signal(s, signal.SIG_IGN)\n        except OSError: pass\n"
+        "    while True: pass",
+        {"timed_out"},
+        "no answer",
+    ),
     "every file descriptor closed": ("import os; os.closerange(0, 64); return 2 * x", {"crashed"}, ""),
     "an exception without text": (
-        "class E(Exception):\n        def __str__(self): raise self\n    raise E", {"failed"}, "no readable text"),
+        "class E(Exception):\n        def __str__(self): raise self\n    raise E",
+        {"failed"},
+        "no readable text",
+    ),
     "a generator": ("yield x", {"failed"}, "generator"),
     "an object": ("return object()", {"failed"}, "holds a object"),
     "a circular list": ("a = []; a.append(a); return a", {"failed"}, "64 levels"),
     "an endless answer": (
         "import os\n    for fd in range(3, 64):\n        try:\n            while True: os.write(fd, b'x' * 65536)\n"
-        "        except OSError: pass", {"crashed"}, "longer than"),
+        "        except OSError: pass",
+        {"crashed"},
+        "longer than",
+    ),
 }
 
 
@@ -147,7 +171,10 @@ def test_a_cheat_does_not_score(run, name):
 
 @pytest.mark.behaviour(25)
 def test_a_right_answer_still_counts_when_builtins_are_patched_at_load(run):
-    result = run("import builtins\nbuiltins.len = lambda x: 0\nbuiltins.isinstance = lambda a, b: False\ndef double(x): return 2 * x")
+    result = run(
+        "import builtins\nbuiltins.len = lambda x: 0\nbuiltins.isinstance = lambda a, b: False\n"
+        "def double(x): return 2 * x"
+    )
     assert statuses(result) == ["passed"] * 3
 
 
@@ -180,9 +207,11 @@ def test_control_characters_of_a_message_do_not_reach_the_terminal(run):
 @pytest.mark.behaviour(21)
 @pytest.mark.parametrize(
     ("source", "words"),
-    [("while True: pass\ndef double(x): return 2 * x", "did not finish loading within 1.5 s"),
-     ("import os; os._exit(0)\ndef double(x): return 2 * x", "status 0"),
-     ("def double(x) return", "double(x) return")],
+    [
+        ("while True: pass\ndef double(x): return 2 * x", "did not finish loading within 1.5 s"),
+        ("import os; os._exit(0)\ndef double(x): return 2 * x", "status 0"),
+        ("def double(x) return", "double(x) return"),
+    ],
 )
 def test_what_does_not_load_is_not_graded_and_says_why(run, source, words):
     result = run(source)
@@ -203,7 +232,9 @@ def test_the_time_for_all_cases_together_is_limited(toy_folder):
     settings = toy_folder / "lab.toml"
     settings.write_text(settings.read_text().replace("total_seconds = 20.0", "total_seconds = 0.5"))
     lab = load_lab(toy_folder)
-    result = run_cases(Submission("x", "def double(x):\n    while True: pass\ndef join(p): return ''.join(p)"), lab, lab.visible)
+    result = run_cases(
+        Submission("x", "def double(x):\n    while True: pass\ndef join(p): return ''.join(p)"), lab, lab.visible
+    )
     assert statuses(result) == ["passed", "timed_out", "not_graded"]
     assert "0.5 s for all cases" in result.outcomes[2].message
 
@@ -215,7 +246,10 @@ def test_large_arguments_and_answers_go_through(run):
 
 def test_a_child_that_stops_reading_does_not_block_the_grader(run):
     cases = [Case("one", "double", (1,), 2), Case("big", "double", ([0.5] * 100_000,), 0)]
-    source = "import os\ndef double(x):\n    for fd in range(3, 20):\n        try: os.read(fd, 1 << 20)\n        except OSError: pass\n    return 2"
+    source = (
+        "import os\ndef double(x):\n    for fd in range(3, 20):\n"
+        "        try: os.read(fd, 1 << 20)\n        except OSError: pass\n    return 2"
+    )
     assert statuses(run(source, cases))[1] != "passed"
 
 
@@ -244,7 +278,10 @@ def test_the_grader_survives_a_submission_that_signals_its_parent(run):
 
 
 def test_no_child_is_left_behind(run):
-    source = "import os\ndef double(x):\n    if os.fork() == 0:\n        os.setsid()\n        while True: pass\n    return 2 * x"
+    source = (
+        "import os\ndef double(x):\n    if os.fork() == 0:\n        os.setsid()\n        while True: pass\n"
+        "    return 2 * x"
+    )
     before = _children()
     result = run(source)
     assert statuses(result)[0] == statuses(result)[2] == "passed"

@@ -87,12 +87,16 @@ def test_a_script_that_cannot_load_names_the_line(toy, tmp_path, source, place, 
 @pytest.mark.behaviour(26)
 def test_a_notebook_is_graded_by_what_its_functions_need(toy, tmp_path):
     path = tmp_path / "mine.ipynb"
-    path.write_text(notebook(
-        ("markdown", "# Title"), ("code", ["%matplotlib inline\n", "import math\n", "FACTOR = 2"]),
-        ("code", "def double(x):\n    return math.prod([FACTOR, x])\n\nprint(double(1))"),
-        ("code", "%%bash\nls"), ("code", "def join(parts):\n    return glue(parts)\n\ndef glue(p):\n    return ''.join(p)"),
-        ("code", "from deepseek_edu.grading import grade\ngrade('toy', double, join)\nraise SystemExit"),
-    ))
+    path.write_text(
+        notebook(
+            ("markdown", "# Title"),
+            ("code", ["%matplotlib inline\n", "import math\n", "FACTOR = 2"]),
+            ("code", "def double(x):\n    return math.prod([FACTOR, x])\n\nprint(double(1))"),
+            ("code", "%%bash\nls"),
+            ("code", "def join(parts):\n    return glue(parts)\n\ndef glue(p):\n    return ''.join(p)"),
+            ("code", "from deepseek_edu.grading import grade\ngrade('toy', double, join)\nraise SystemExit"),
+        )
+    )
     report = grade(toy, path)
     assert report.full, report.text()
     assert "only what the graded functions need" in report.notes[-1]
@@ -101,9 +105,13 @@ def test_a_notebook_is_graded_by_what_its_functions_need(toy, tmp_path):
 @pytest.mark.behaviour(26)
 def test_a_line_of_a_notebook_is_named_by_cell(toy, tmp_path):
     path = tmp_path / "mine.ipynb"
-    path.write_text(notebook(("code", "x = 1\ny = 2"), ("markdown", "text"), ("code", GOOD + "\ndef double(x):\n    return 1")))
+    path.write_text(
+        notebook(("code", "x = 1\ny = 2"), ("markdown", "text"), ("code", GOOD + "\ndef double(x):\n    return 1"))
+    )
     assert grade(toy, path).problem["place"] == "cell 3, line 7"
-    path.write_text(notebook(("code", "x = 1"), ("code", "join = ''.join"), ("code", "def double(x):\n    return x / 0\n")))
+    path.write_text(
+        notebook(("code", "x = 1"), ("code", "join = ''.join"), ("code", "def double(x):\n    return x / 0\n"))
+    )
     assert "ZeroDivisionError: float division by zero (cell 3, line 2)" in grade(toy, path).text()
 
 

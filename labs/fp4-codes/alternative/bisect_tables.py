@@ -2,9 +2,10 @@
 
 import math
 from bisect import bisect_left, bisect_right
+from itertools import pairwise
 
 LEVELS = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
-MIDPOINTS = [(a + b) / 2 for a, b in zip(LEVELS, LEVELS[1:])]
+MIDPOINTS = [(a + b) / 2 for a, b in pairwise(LEVELS)]
 SCALES = [k * 2.0**-9 for k in range(1, 8)] + [(8 + k) * 2.0**e for e in range(-9, 6) for k in range(8)][:-1]
 
 
@@ -37,4 +38,4 @@ def decode(codes, scale):
 
 def pack(codes):
     pairs = iter(codes)
-    return [low | high << 4 for low, high in zip(pairs, pairs)]
+    return [low | high << 4 for low, high in zip(pairs, pairs, strict=True)]

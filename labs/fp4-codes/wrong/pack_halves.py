@@ -37,4 +37,4 @@ def decode(codes: list[int], scale: float) -> list[float]:
 
 def pack(codes: list[int]) -> list[int]:
     """Return one byte for two codes: the even position in the low four bits."""
-    return [low + 16 * high for low, high in zip(codes, codes[len(codes) // 2 :])]
+    return [low + 16 * high for low, high in zip(codes, codes[len(codes) // 2 :], strict=True)]

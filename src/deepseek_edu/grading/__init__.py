@@ -1,6 +1,7 @@
 """Grading: the lab contract, an isolated runner for submissions, comparison in the grader's process, and reports.
 
-Names are imported when first used, so that `deepseek_edu.grading.harness` alone stays light enough for the page's worker.
+Names are imported when first used, so that `deepseek_edu.grading.harness` alone stays light enough for the page's
+worker.
 
 >>> from deepseek_edu.grading import grade          # doctest: +SKIP
 >>> grade("fp4-codes", choose_scale, encode, decode, pack)  # doctest: +SKIP

@@ -47,8 +47,16 @@ def grade(lab, *submission, seed=None, overlay=None, replay=None, on_outcome=Non
         return Report(**fields, submission=Path(str(submission[0])).name, problem=problem, hidden=not_run)
     run = run_cases(handed_in, lab, cases, on_outcome)
     problem = run.problem and {**run.problem, "place": handed_in.place(run.problem["line"])}
-    return Report(**fields, submission=handed_in.name, outcomes=run.outcomes, problem=problem, notes=handed_in.notes,
-                  hidden=not_run, protections=run.protections, place=handed_in.place)
+    return Report(
+        **fields,
+        submission=handed_in.name,
+        outcomes=run.outcomes,
+        problem=problem,
+        notes=handed_in.notes,
+        hidden=not_run,
+        protections=run.protections,
+        place=handed_in.place,
+    )
 
 
 def choose_cases(lab: Lab, seed=None, overlay=None, replay=None):
@@ -67,7 +75,9 @@ def choose_cases(lab: Lab, seed=None, overlay=None, replay=None):
 
 def _submission(parts):
     if not parts:
-        raise GradingError("nothing to grade: pass the functions, a path or the source, as in grade('fp4-codes', 'mine.py')")
+        raise GradingError(
+            "nothing to grade: pass the functions, a path or the source, as in grade('fp4-codes', 'mine.py')"
+        )
     if len(parts) == 1 and isinstance(parts[0], os.PathLike):
         return read_submission(parts[0])
     if len(parts) == 1 and isinstance(parts[0], str):
@@ -90,13 +100,17 @@ def read_seed(variable=SEED_VARIABLE):
         return None
     path = Path(named)
     if not path.is_file():
-        raise GradingError(f"{variable}={named}: there is no such file. It names a text file that holds the secret seed")
+        raise GradingError(
+            f"{variable}={named}: there is no such file. It names a text file that holds the secret seed"
+        )
     try:
         root = find_root(path.resolve().parent) if _inside_project(path) else None
     except LabError:
         root = None
     if root:
-        raise GradingError(f"{variable}={named}: the file lies inside the repository {root}; keep the seed outside of it")
+        raise GradingError(
+            f"{variable}={named}: the file lies inside the repository {root}; keep the seed outside of it"
+        )
     seed = path.read_text(encoding="utf-8").strip()
     if not seed:
         raise GradingError(f"{variable}={named}: the file is empty. Write a long random text into it")

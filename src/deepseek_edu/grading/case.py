@@ -44,8 +44,15 @@ class Case:
 
     def page_data(self):
         """The case as the page gets it, with tagged values."""
-        return {"id": self.id, "function": self.function, "args": [encode(arg) for arg in self.args],
-                "expected": encode(self.expected), "tolerance": self.tolerance, "points": self.points, "note": self.note}
+        return {
+            "id": self.id,
+            "function": self.function,
+            "args": [encode(arg) for arg in self.args],
+            "expected": encode(self.expected),
+            "tolerance": self.tolerance,
+            "points": self.points,
+            "note": self.note,
+        }
 
     def as_hidden(self, replay=None):
         """The same case, marked as hidden."""

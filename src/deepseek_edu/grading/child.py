@@ -1,8 +1,8 @@
 """The grader's child process: give up rights, load one submission, answer one case at a time.
 
-Started as ``python -I -S child.py REQUEST_FD ANSWER_FD``. One JSON object per line comes in on the first and goes out on the second.
-Each request carries a nonce that nobody can guess before it arrives, and its answer repeats it. No expected value
-ever comes in here, and the next case comes only after the answer to the one before.
+Started as ``python -I -S child.py REQUEST_FD ANSWER_FD``. One JSON object per line comes in on the first and goes out
+on the second. Each request carries a nonce that nobody can guess before it arrives, and its answer repeats it. No
+expected value ever comes in here, and the next case comes only after the answer to the one before.
 """
 
 import importlib.util
@@ -34,7 +34,7 @@ def _requests(handle):
 def _answer(handle, line):
     data = line.encode() + b"\n"
     while data:
-        data = data[os.write(handle, data):]
+        data = data[os.write(handle, data) :]
 
 
 class _OnlyTheLibrary:
@@ -43,7 +43,9 @@ class _OnlyTheLibrary:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if path is None:
-            raise ModuleNotFoundError(f"no module {name}: the standard library and numpy are available to a submission", name=name)
+            raise ModuleNotFoundError(
+                f"no module {name}: the standard library and numpy are available to a submission", name=name
+            )
         return None
 
 
@@ -66,7 +68,9 @@ def main():
             source = selection.keep_needed(source, request["functions"])
         namespace = harness.load_submission(source, request["functions"], partial=True)
     except harness.SubmissionError as error:
-        _answer(answers, harness.dump_answer({"nonce": request["nonce"], "status": "refused", "error": error.as_dict()}))
+        _answer(
+            answers, harness.dump_answer({"nonce": request["nonce"], "status": "refused", "error": error.as_dict()})
+        )
         return
     _answer(answers, harness.dump_answer({"nonce": request["nonce"], "status": "loaded"}))
     for request in incoming:

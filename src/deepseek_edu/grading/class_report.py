@@ -17,11 +17,25 @@ _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --good: #17693a; --bad: #a3221b; --muted: #5a5f66; }
 @media (prefers-color-scheme: dark) { :root { --good: #6fd39b; --bad: #ff9d94; --muted: #a8adb5; } }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line);
-vertical-align: top; } .scroll { overflow-x: auto; } code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
-.good { color: var(--good); } .bad { color: var(--bad); } .muted { color: var(--muted); } td.number { text-align: right;
-font-variant-numeric: tabular-nums; white-space: nowrap; } meter { width: 8rem; } details { margin: .3rem 0; }
-summary { cursor: pointer; } .failure { margin-bottom: .6rem; } .wide { min-width: 18rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.scroll { overflow-x: auto; }
+code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
+.good { color: var(--good); }
+.bad { color: var(--bad); }
+.muted { color: var(--muted); }
+.failure { margin-bottom: .6rem; }
+meter { width: 8rem; }
+details { margin: .3rem 0; }
+summary { cursor: pointer; }
+@media (max-width: 44rem) {
+  .people, .people tbody, .people tr, .people th, .people td { display: block; border: 0; }
+  .people thead { display: none; }
+  .people tr { border-bottom: 1px solid var(--line); padding: .5rem 0; }
+  .people th, .people td { padding: .15rem 0; }
+  .people td.number { display: inline-block; margin-right: 1rem; }
+}
 """
 
 
@@ -76,25 +90,42 @@ def html_text(about, entries):
     full = sum(entry["full"] for entry in entries)
     stopped = sum(entry["problem"] is not None for entry in entries)
     mean = sum(entry["score"] for entry in entries) / max(1, len(entries))
-    mode = ("Visible cases only, no seed was given: practice, not grades." if about["mode"] == "practice"
-            else f"{sum(case['hidden'] for case in about['cases'])} of {len(about['cases'])} cases are hidden.")
+    mode = (
+        "Visible cases only, no seed was given: practice, not grades."
+        if about["mode"] == "practice"
+        else f"{sum(case['hidden'] for case in about['cases'])} of {len(about['cases'])} cases are hidden."
+    )
     cases = "".join(_case_row(case, entries) for case in about["cases"])
     rows = "".join(_entry_row(entry, about) for entry in entries)
-    missing = sorted({name for entry in entries if entry["protections"] for name in PROTECTIONS if not entry["protections"].get(name)})
-    held = (f"<p class='bad'>Not protected on the machine that graded: {', '.join(missing)}.</p>" if missing else
-            "<p class='muted'>All protections held: limits on time and memory, files, network, processes, signals.</p>")
+    missing = sorted(
+        {
+            name
+            for entry in entries
+            if entry["protections"]
+            for name in PROTECTIONS
+            if not entry["protections"].get(name)
+        }
+    )
+    held = (
+        f"<p class='bad'>Not protected on the machine that graded: {', '.join(missing)}.</p>"
+        if missing
+        else "<p class='muted'>All protections held: limits on time and memory, files, network, processes, signals.</p>"
+    )
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
 <title>{_text(title)}</title><link rel="icon" href="data:,"><style>{_STYLE}</style></head><body><main>
-<h1>{_text(about['title'])}</h1>
-<p>Lab <code>{_text(about['lab'])}</code>, version <code>{_text(about['version'])}</code>, {about['points']:g} points. {mode}</p>
-<p><strong>{len(entries)}</strong> submissions: <strong>{full}</strong> with full points, <strong>{stopped}</strong> could not be
+<h1>{_text(about["title"])}</h1>
+<p>Lab <code>{_text(about["lab"])}</code>, version <code>{_text(about["version"])}</code>,
+{about["points"]:g} points. {mode}</p>
+<p><strong>{len(entries)}</strong> submissions: <strong>{full}</strong> with full points,
+<strong>{stopped}</strong> could not be
 graded, mean <strong>{mean:.2f}</strong> points.</p>
 {held}
 <h2>Submissions</h2>
-<div class="scroll" tabindex="0" role="region" aria-label="Submissions"><table>
-<thead><tr><th scope="col">submission</th><th scope="col">score</th><th scope="col">passed</th><th scope="col">what happened</th></tr></thead>
+<div class="scroll" tabindex="0" role="region" aria-label="Submissions"><table class="people">
+<thead><tr><th scope="col">submission</th><th scope="col">score</th><th scope="col">passed</th>
+<th scope="col">what happened</th></tr></thead>
 <tbody>{rows}</tbody></table></div>
 <h2>Cases</h2>
 <div class="scroll" tabindex="0" role="region" aria-label="Cases"><table>
@@ -114,8 +145,10 @@ def _case_row(case, entries):
     label = f"{passed} of {len(ran)}"
     hidden = " <span class='muted'>hidden</span>" if case["hidden"] else ""
     bar = f"<meter min='0' max='{max(1, len(ran))}' value='{passed}' aria-label='{label}'></meter>"
-    return (f"<tr><th scope='row'>{_text(case['id'])}{hidden}</th><td><code>{_text(case['function'])}</code></td>"
-            f"<td>{bar} {label}</td></tr>")
+    return (
+        f"<tr><th scope='row'>{_text(case['id'])}{hidden}</th><td><code>{_text(case['function'])}</code></td>"
+        f"<td>{bar} {label}</td></tr>"
+    )
 
 
 def _entry_row(entry, about):
@@ -130,15 +163,23 @@ def _entry_row(entry, about):
             inside = "".join(_failure(outcome) for outcome in others[:50])
             what += f"<details><summary>{len(others)} more did not pass</summary>{inside}</details>"
     notes = "".join(f"<div class='muted'>{_text(note)}</div>" for note in entry["notes"])
-    return (f"<tr><th scope='row'>{_text(entry['name'])}</th><td class='number'>{entry['score']:g} / {entry['points']:g}</td>"
-            f"<td class='number'>{entry['passed']} / {len(about['cases'])}</td><td class='wide'>{what}{notes}</td></tr>")
+    return (
+        f"<tr><th scope='row'>{_text(entry['name'])}</th>"
+        f"<td class='number'>{entry['score']:g} / {entry['points']:g} points</td>"
+        f"<td class='number'>{entry['passed']} / {len(about['cases'])} cases</td><td>{what}{notes}</td></tr>"
+    )
 
 
 def _failure(outcome):
-    replay = f"<div class='muted'>replay token <code>{_text(outcome['replay'])}</code></div>" if outcome["replay"] else ""
+    replay = (
+        f"<div class='muted'>replay token <code>{_text(outcome['replay'])}</code></div>" if outcome["replay"] else ""
+    )
     try:
         call = show_call(outcome["function"], [decode(arg) for arg in outcome["args"]])
     except (ValueError, TypeError):
         call = outcome["function"]
-    return (f"<div class='failure'><span class='bad'>{MARKS[outcome['status']]} {WORDS[outcome['status']]}</span> "
-            f"<strong>{_text(outcome['id'])}</strong><br>{_text(outcome['message'])}<br><code>{_text(call)}</code>{replay}</div>")
+    return (
+        f"<div class='failure'><span class='bad'>{MARKS[outcome['status']]} {WORDS[outcome['status']]}</span> "
+        f"<strong>{_text(outcome['id'])}</strong><br>{_text(outcome['message'])}<br>"
+        f"<code>{_text(call)}</code>{replay}</div>"
+    )

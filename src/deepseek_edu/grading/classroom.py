@@ -1,7 +1,7 @@
 """Grade a folder of submissions: in parallel, resumable, one bad submission never stops the others.
 
-Each finished submission is appended to ``results.jsonl`` at once, and the reports are written anew from it. A second run skips
-what is unchanged: same file content, lab version, cases and grader.
+Each finished submission is appended to ``results.jsonl`` at once, and the reports are written anew from it. A second
+run skips what is unchanged: same file content, lab version, cases and grader.
 """
 
 import hashlib
@@ -58,15 +58,24 @@ def grade_class(lab, folder, out, seed=None, overlay=None, workers=2, again=Fals
     names = _entries(Path(folder))
     cases, mode, _ = choose_cases(lab, seed, overlay)
     out = _out_folder(Path(out), Path(folder))
-    about = {"lab": lab.id, "title": lab.title, "version": lab.version, "points": lab.points, "mode": mode,
-             "cases": [{"id": case.id, "function": case.function, "hidden": case.hidden} for case in cases],
-             "hidden_not_run": lab.hidden_count if mode == "practice" else 0}
+    about = {
+        "lab": lab.id,
+        "title": lab.title,
+        "version": lab.version,
+        "points": lab.points,
+        "mode": mode,
+        "cases": [{"id": case.id, "function": case.function, "hidden": case.hidden} for case in cases],
+        "hidden_not_run": lab.hidden_count if mode == "practice" else 0,
+    }
     run = hashlib.sha256(repr((__version__, lab.version, lab.points, lab.limits, cases)).encode()).hexdigest()[:16]
     keys = {name: f"{run}-{_digest(Path(folder) / name)}" for name in names}
     earlier = {} if again else _read_results(out / RESULTS)
     done = {name: earlier[name] for name in names if name in earlier and earlier[name]["key"] == keys[name]}
     todo = [name for name in names if name not in done]
-    say(f"{lab.id}: {len(names)} submissions, {len(cases)} cases each" + (f"; {len(done)} already graded" if done else ""))
+    say(
+        f"{lab.id}: {len(names)} submissions, {len(cases)} cases each"
+        + (f"; {len(done)} already graded" if done else "")
+    )
     if mode == "practice":
         say(f"No seed: only the {len(cases)} visible cases run. For grades give --seed or set DEEPSEEK_EDU_SEED.")
     lock, written = threading.Lock(), [0.0]
@@ -91,7 +100,9 @@ def grade_class(lab, folder, out, seed=None, overlay=None, workers=2, again=Fals
         class_report.write(out, about, _sorted(done))
     entries = _sorted(done)
     say(f"Reports: {out / 'report.html'}, report.csv, report.json")
-    return ClassResult(entries, len(todo), len(names) - len(todo), all(not entry["internal_error"] for entry in entries))
+    return ClassResult(
+        entries, len(todo), len(names) - len(todo), all(not entry["internal_error"] for entry in entries)
+    )
 
 
 def _grade_one(lab, path, seed, overlay):
@@ -106,15 +117,29 @@ def _grade_one(lab, path, seed, overlay):
     except Exception as error:  # recorded, so that the batch goes on
         message, internal = f"the grader failed: {type(error).__name__}: {error}", True
     problem = {"type": "internal" if internal else "unreadable", "message": message, "line": None, "place": ""}
-    return {"lab": lab.id, "version": lab.version, "score": 0.0, "points": lab.points, "passed": 0, "cases": 0, "full": False,
-            "problem": problem, "notes": [], "outcomes": [], "protections": {}, "headline": f"not graded: {message}",
-            "internal_error": internal}
+    return {
+        "lab": lab.id,
+        "version": lab.version,
+        "score": 0.0,
+        "points": lab.points,
+        "passed": 0,
+        "cases": 0,
+        "full": False,
+        "problem": problem,
+        "notes": [],
+        "outcomes": [],
+        "protections": {},
+        "headline": f"not graded: {message}",
+        "internal_error": internal,
+    }
 
 
 def _entries(folder):
     if not folder.is_dir():
         raise GradingError(f"there is no folder {folder}")
-    names = sorted(item.name for item in folder.iterdir() if not item.name.startswith(".") and item.name not in _SKIPPED_NAMES)
+    names = sorted(
+        item.name for item in folder.iterdir() if not item.name.startswith(".") and item.name not in _SKIPPED_NAMES
+    )
     if not names:
         raise GradingError(f"the folder {folder} holds no submission")
     return names
@@ -136,7 +161,11 @@ def _out_folder(out, folder):
 def _digest(path):
     """Content of a submission as a short hash; folders count with all names and files below them."""
     digest = hashlib.sha256()
-    files = sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() and not path.is_symlink() else [path]
+    files = (
+        sorted(item for item in path.rglob("*") if item.is_file())
+        if path.is_dir() and not path.is_symlink()
+        else [path]
+    )
     for file in files:
         digest.update(os.fsencode(file.relative_to(path)) + b"\0")
         try:
@@ -157,8 +186,11 @@ def _read_results(path):
                 entry = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(entry, dict) and {"name", "key", "headline", "internal_error"} <= entry.keys() \
-                    and not entry["internal_error"]:
+            if (
+                isinstance(entry, dict)
+                and {"name", "key", "headline", "internal_error"} <= entry.keys()
+                and not entry["internal_error"]
+            ):
                 entries[entry["name"]] = entry
     return entries
 

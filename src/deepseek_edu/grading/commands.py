@@ -6,13 +6,21 @@ Exit codes: 0 all is well (full points), 1 not, 2 misuse.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 labs = typer.Typer(help="List and verify the labs.\n\nExample: `deepseek-edu labs verify`", no_args_is_help=True)
 
-_SEED = "Secret seed of the hidden cases. Default: the text of the file that $DEEPSEEK_EDU_SEED names."
-_OVERLAY = "Folder with extra hidden cases in LAB/cases.py. Default: $DEEPSEEK_EDU_OVERLAY."
+_Lab = Annotated[str, typer.Argument(help="Id of a lab, or the path of its folder.")]
+_Seed = Annotated[
+    str | None,
+    typer.Option(help="Secret seed of the hidden cases. Default: the text of the file that $DEEPSEEK_EDU_SEED names."),
+]
+_Overlay = Annotated[
+    Path | None,
+    typer.Option(help="Folder with extra hidden cases in LAB/cases.py. Default: $DEEPSEEK_EDU_OVERLAY."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -23,13 +31,15 @@ def register(app: typer.Typer) -> None:
 
 
 def grade(
-    lab: str = typer.Argument(help="Id of a lab, or the path of its folder."),
-    file: Path = typer.Argument(help="The submission: a .py or .ipynb file."),
-    json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
-    seed: str = typer.Option(None, "--seed", help=_SEED),
-    overlay: Path = typer.Option(None, "--overlay", help=_OVERLAY),
-    replay: str = typer.Option(None, "--replay", help="Run only this hidden case; the token is in a report."),
-    verbose: bool = typer.Option(False, "--verbose", "-v", help="Show every failure in full and the protections."),
+    lab: _Lab,
+    file: Annotated[Path, typer.Argument(help="The submission: a .py or .ipynb file.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    seed: _Seed = None,
+    overlay: _Overlay = None,
+    replay: Annotated[str | None, typer.Option(help="Run only this hidden case; the token is in a report.")] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show every failure in full and the protections.")
+    ] = False,
 ) -> None:
     """Grade one submission. Without a seed only the visible cases run: practice.
 
@@ -48,13 +58,15 @@ def grade(
 
 
 def grade_class(
-    lab: str = typer.Argument(help="Id of a lab, or the path of its folder."),
-    folder: Path = typer.Argument(help="Folder with one file or folder per learner."),
-    out: Path = typer.Option(..., "--out", help="Folder for report.csv, report.json, report.html; a second run goes on there."),
-    seed: str = typer.Option(None, "--seed", help=_SEED),
-    overlay: Path = typer.Option(None, "--overlay", help=_OVERLAY),
-    workers: int = typer.Option(2, "--workers", min=1, max=64, help="How many submissions run at the same time."),
-    again: bool = typer.Option(False, "--again", help="Grade everything anew, also what is already in the report."),
+    lab: _Lab,
+    folder: Annotated[Path, typer.Argument(help="Folder with one file or folder per learner.")],
+    out: Annotated[Path, typer.Option(help="Folder for the reports (CSV, JSON, HTML); a second run continues there.")],
+    seed: _Seed = None,
+    overlay: _Overlay = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="How many submissions run at the same time.")] = 2,
+    again: Annotated[
+        bool, typer.Option("--again", help="Grade everything anew, also what is already in the report.")
+    ] = False,
 ) -> None:
     """Grade a folder of submissions. Reports are written as it goes; a second run continues.
 
@@ -84,8 +96,8 @@ def list_labs() -> None:
 
 @labs.command("verify")
 def verify(
-    names: list[str] = typer.Argument(None, help="Ids of labs; default: all."),
-    seed: str = typer.Option("verify", "--seed", help="Seed of the hidden cases used here."),
+    names: Annotated[list[str] | None, typer.Argument(help="Ids of labs; default: all.")] = None,
+    seed: Annotated[str, typer.Option(help="Seed of the hidden cases used here.")] = "verify",
 ) -> None:
     """Prove that starters fail, solutions and alternatives pass, and each wrong answer fails where it says.
 
@@ -122,7 +134,7 @@ class _misuse:
     def __exit__(self, kind, error, trace):
         from deepseek_edu.grading.api import GradingError
         from deepseek_edu.grading.case import LabError
-        from deepseek_edu.grading.runner import RunnerError
+        from deepseek_edu.grading.process import RunnerError
 
         if isinstance(error, GradingError | LabError | RunnerError):
             typer.echo(f"Error: {error}", err=True)

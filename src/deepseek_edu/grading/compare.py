@@ -36,8 +36,14 @@ class Comparison:
 
     def to_json(self):
         """The outcome with tagged values."""
-        return {"ok": self.ok, "path": self.path, "got": encode(self.got), "expected": encode(self.expected),
-                "gap": self.gap, "reason": self.reason}
+        return {
+            "ok": self.ok,
+            "path": self.path,
+            "got": encode(self.got),
+            "expected": encode(self.expected),
+            "gap": self.gap,
+            "reason": self.reason,
+        }
 
 
 def compare(expected, got, tolerance=0.0):
@@ -51,6 +57,7 @@ def compare(expected, got, tolerance=0.0):
 
 def _compare(expected, got, tolerance, path):
     """The first difference, or None."""
+
     def differs(reason, gap=None):
         return Comparison(False, path, got, expected, gap, reason)
 

@@ -1,10 +1,12 @@
 """What runs beside a learner's code: load a submission, run one case, turn the answer into plain data.
 
-The same file runs in the grader's child process and in the page's worker (Pyodide), so it uses the standard library only.
-It never sees an expected value: it answers with what the function returned, and the comparison happens elsewhere.
+The same file runs in the grader's child process and in the page's worker (Pyodide), so it uses the standard library
+only. It never sees an expected value: it answers with what the function returned, and the comparison happens
+elsewhere.
 
-Plain data travels as JSON with tags where JSON is too narrow: ``{"$float": "nan"|"inf"|"-inf"}``, ``{"$int": "..."}`` beyond
-2**53, ``{"$bytes": "hex"}`` and ``{"$dict": [[key, value], ...]}`` for keys that are not text. Tuples become lists.
+Plain data travels as JSON with tags where JSON is too narrow: ``{"$float": "nan"|"inf"|"-inf"}``, ``{"$int": "..."}``
+beyond 2**53, ``{"$bytes": "hex"}`` and ``{"$dict": [[key, value], ...]}`` for keys that are not text. Tuples become
+lists.
 """
 
 import ast
@@ -14,7 +16,6 @@ import json
 import math
 import sys
 import threading
-import traceback
 
 FILENAME = "submission.py"
 FORBIDDEN = ("deepseek_edu",)
@@ -128,7 +129,7 @@ def decode(data, depth=0):
     if not _isinstance(data, dict):
         raise ValueError(f"not plain data: {_type(data).__name__}")
     if len(data) == 1:
-        (tag, body), = data.items()
+        ((tag, body),) = data.items()
         if tag == "$float" and body in ("nan", "inf", "-inf"):
             return float(body)
         if tag == "$int" and _isinstance(body, str):
@@ -175,14 +176,18 @@ def check_source(source, functions=(), forbidden=FORBIDDEN):
             names = [node.module or ""]
         for name in names:
             if name.partition(".")[0] in forbidden:
-                raise SubmissionError(f"a submission may not import {name}: write the function yourself",
-                                      node.lineno, "forbidden")
+                raise SubmissionError(
+                    f"a submission may not import {name}: write the function yourself", node.lineno, "forbidden"
+                )
     defined = _defined(tree)
     for name in functions:
         found = defined.get(name, [])
         if len(found) > 1:
-            raise SubmissionError(f"{name} is defined {len(found)} times, on lines {', '.join(map(_str, found))}: keep one",
-                                  found[1], "duplicate")
+            raise SubmissionError(
+                f"{name} is defined {len(found)} times, on lines {', '.join(map(_str, found))}: keep one",
+                found[1],
+                "duplicate",
+            )
     return code
 
 
@@ -200,7 +205,9 @@ def missing_function(source, name):
     defined = _defined(ast.parse(source, FILENAME))
     there = ", ".join(f"{other} (line {lines[0]})" for other, lines in defined.items())
     alike = [lines[0] for other, lines in defined.items() if other.lower() == name.lower()]
-    return SubmissionError(f"there is no function {name}; functions here: {there or 'none'}", alike[0] if alike else 1, "missing")
+    return SubmissionError(
+        f"there is no function {name}; functions here: {there or 'none'}", alike[0] if alike else 1, "missing"
+    )
 
 
 def _quote(text):

@@ -1,7 +1,7 @@
 """What the grader's child process gives up before it sees a submission.
 
-Each step is tried; what the machine refuses is reported as missing instead of being assumed. Linux offers all of it (kernel 5.13
-and later, and 6.12 for signals); on macOS only the resource limits hold.
+Each step is tried; what the machine refuses is reported as missing instead of being assumed. Linux offers all of it
+(kernel 5.13 and later, and 6.12 for signals); on macOS only the resource limits hold.
 """
 
 import contextlib
@@ -81,7 +81,9 @@ def _namespaces(work):
             _write("/proc/self/uid_map", f"{user} {user} 1")
             _write("/proc/self/gid_map", f"{group} {group} 1")
             options = b"size=16m,nr_inodes=1024,mode=700"
-            mounted = libc.mount(b"grading", os.fsencode(work), b"tmpfs", ctypes.c_ulong(_NO_SUID | _NO_DEVICES), options)
+            mounted = libc.mount(
+                b"grading", os.fsencode(work), b"tmpfs", ctypes.c_ulong(_NO_SUID | _NO_DEVICES), options
+            )
             private_disk = mounted == 0
     _drop_capabilities(libc)
     return "network namespace", private_disk

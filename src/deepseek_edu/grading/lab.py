@@ -4,45 +4,22 @@
 optionally ``alternative/*.py``. ``cases.py`` defines ``visible() -> list[Case]``, ``HIDDEN`` (how many cases run at
 grading) and ``generate(rng, index) -> Case``, the same case for the same random state and index.
 
-A hidden case has its own seed, derived from the instructor's: showing it lets a learner replay that one case and tells
-nothing about the others.
+A hidden case has its own seed, derived from the instructor's: showing it lets a learner replay that one case and
+tells nothing about the others.
 """
 
 import hashlib
-import importlib.util
 import json
 import os
 import random
-import sys
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepseek_edu.grading.case import Case, LabError, check_case
+from deepseek_edu.grading.lab_files import Limits, call_list, import_file, read_limits, read_settings, read_text
 
 ROOT_VARIABLE = "DEEPSEEK_EDU_ROOT"
-SOLUTION_POLICIES = ("none", "after_attempts", "all")
-_KEYS = {"title": str, "points": (int, float), "chapter": str, "mechanism": list, "functions": list, "solutions": str,
-         "limits": dict, "attempts": int}
-_REQUIRED = ("title", "points", "chapter", "mechanism", "functions")
 _FILES = ("lab.toml", "statement.md", "starter.py", "solution.py", "cases.py")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one submission may use.
-
-    Attributes:
-        seconds: wall time for one case.
-        memory_mb: memory of the child process, in MiB.
-        load_seconds: wall time for the top level of the file.
-        total_seconds: wall time for all cases together; what is left over is reported as not graded.
-    """
-
-    seconds: float = 2.0
-    memory_mb: int = 512
-    load_seconds: float = 5.0
-    total_seconds: float = 60.0
 
 
 @dataclass(frozen=True)
@@ -69,11 +46,19 @@ class Lab:
 
     def page_data(self):
         """What the page needs to run the visible cases. Holds no solution, no hidden case, no seed."""
-        return {"id": self.id, "version": self.version, "title": self.title, "points": self.points,
-                "chapter": self.chapter, "mechanism": list(self.mechanism), "functions": list(self.functions),
-                "starter": self.starter,
-                "limits": {"seconds": self.limits.seconds, "memory_mb": self.limits.memory_mb},
-                "cases": [case.page_data() for case in self.visible], "hidden": self.hidden_count}
+        return {
+            "id": self.id,
+            "version": self.version,
+            "title": self.title,
+            "points": self.points,
+            "chapter": self.chapter,
+            "mechanism": list(self.mechanism),
+            "functions": list(self.functions),
+            "starter": self.starter,
+            "limits": {"seconds": self.limits.seconds, "memory_mb": self.limits.memory_mb},
+            "cases": [case.page_data() for case in self.visible],
+            "hidden": self.hidden_count,
+        }
 
     def promise(self):
         """The sentence a learner reads first: how many cases are visible and how many run at grading.
@@ -90,25 +75,33 @@ class Lab:
         """The one hidden case of a replay token such as ``7-3f9a0c2d41b6``; raises LabError for a malformed token."""
         index, _, seed = token.partition("-")
         if not (index.isdecimal() and int(index) < self.hidden_count and len(seed) == 12 and _is_hex(seed)):
-            raise LabError(f"replay {token!r}", "this is not the replay token of a case of this lab",
-                           "Copy it whole from a report, as in 7-3f9a0c2d41b6")
+            raise LabError(
+                f"replay {token!r}",
+                "this is not the replay token of a case of this lab",
+                "Copy it whole from a report, as in 7-3f9a0c2d41b6",
+            )
         where = self.path / "cases.py"
         try:
             case = self._generate(random.Random(f"{self.id}/{token}"), int(index))
         except LabError:
             raise
         except Exception as error:
-            raise LabError(where, f"generate(rng, {index}) raised {type(error).__name__}: {error}",
-                           "It has to return a Case for every index below HIDDEN") from error
+            raise LabError(
+                where,
+                f"generate(rng, {index}) raised {type(error).__name__}: {error}",
+                "It has to return a Case for every index below HIDDEN",
+            ) from error
         return check_case(case, self.functions, where).as_hidden(f"{int(index)}-{seed}")
 
     def overlay(self, folder):
         """Extra hidden cases an instructor keeps in ``<folder>/<lab id>/cases.py`` as ``hidden() -> list[Case]``."""
         where = Path(folder) / self.id / "cases.py"
         if not where.is_file():
-            raise LabError(where, "there is no such file", "An overlay holds <lab id>/cases.py with hidden() -> list of Case")
-        module = _import_file(where, f"overlay_{self.id}")
-        cases = _call_list(module, "hidden", where)
+            raise LabError(
+                where, "there is no such file", "An overlay holds <lab id>/cases.py with hidden() -> list of Case"
+            )
+        module = import_file(where, f"overlay_{self.id}")
+        cases = call_list(module, "hidden", where)
         taken = {case.id for case in self.visible}
         return [_unique(check_case(case, self.functions, where), taken, where).as_hidden() for case in cases]
 
@@ -136,8 +129,9 @@ def find_root(start=None):
     for folder in (here, *here.parents, Path(__file__).resolve().parents[3]):
         if any(folder.glob("labs/*/lab.toml")):
             return folder
-    raise LabError(here, "no labs folder here or above",
-                   f"Run this inside the course's repository, or set {ROOT_VARIABLE} to it")
+    raise LabError(
+        here, "no labs folder here or above", f"Run this inside the course's repository, or set {ROOT_VARIABLE} to it"
+    )
 
 
 def find_labs(root=None):
@@ -169,13 +163,15 @@ def load_lab(lab, root=None):
     for name in _FILES:
         if not (path / name).is_file():
             raise LabError(path / name, "the file is missing", f"A lab holds {', '.join(_FILES)} and wrong/*.py")
-    table = _read_toml(path / "lab.toml")
-    limits = _limits(table.get("limits", {}), path / "lab.toml")
+    table = read_settings(path / "lab.toml")
+    limits = read_limits(table.get("limits", {}), path / "lab.toml")
     where = path / "cases.py"
-    module = _import_file(where, f"lab_{path.name}")
+    module = import_file(where, f"lab_{path.name}")
     taken = set()
     functions = tuple(table["functions"])
-    visible = tuple(_unique(check_case(case, functions, where), taken, where) for case in _call_list(module, "visible", where))
+    visible = tuple(
+        _unique(check_case(case, functions, where), taken, where) for case in call_list(module, "visible", where)
+    )
     if not visible:
         raise LabError(where, "visible() returned no case", "Give the learner at least one")
     hidden_count = getattr(module, "HIDDEN", None)
@@ -183,11 +179,27 @@ def load_lab(lab, root=None):
         raise LabError(where, f"HIDDEN = {hidden_count!r}", "Set it to how many cases generate(rng, index) makes")
     if not callable(getattr(module, "generate", None)):
         raise LabError(where, "there is no function generate", "Define generate(rng, index) -> Case")
-    texts = {name: _read(path / name) for name in ("statement.md", "starter.py", "solution.py")}
+    texts = {name: read_text(path / name) for name in ("statement.md", "starter.py", "solution.py")}
     version = _version(texts["statement.md"], texts["starter.py"], functions, visible)
-    return Lab(path.name, path, table["title"], table["points"], table["chapter"], tuple(table["mechanism"]), functions,
-               texts["statement.md"], texts["starter.py"], texts["solution.py"], limits,
-               table.get("solutions", "none"), table.get("attempts", 3), visible, hidden_count, version, module.generate)
+    return Lab(
+        path.name,
+        path,
+        table["title"],
+        table["points"],
+        table["chapter"],
+        tuple(table["mechanism"]),
+        functions,
+        texts["statement.md"],
+        texts["starter.py"],
+        texts["solution.py"],
+        limits,
+        table.get("solutions", "none"),
+        table.get("attempts", 3),
+        visible,
+        hidden_count,
+        version,
+        module.generate,
+    )
 
 
 def _known(root):
@@ -195,77 +207,6 @@ def _known(root):
         return ", ".join(path.name for path in find_labs(root)) or "none"
     except LabError:
         return "none found"
-
-
-def _read(path):
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LabError(path, f"it cannot be read: {error}", "Lab files are UTF-8 text") from None
-
-
-def _read_toml(where):
-    try:
-        table = tomllib.loads(_read(where))
-    except tomllib.TOMLDecodeError as error:
-        raise LabError(where, f"not valid TOML: {error}", "See an existing lab for the form") from None
-    for key, value in table.items():
-        if key not in _KEYS:
-            raise LabError(where, f"unknown key {key!r}", f"Allowed: {', '.join(_KEYS)}")
-        if isinstance(value, bool) or not isinstance(value, _KEYS[key]):
-            raise LabError(where, f"{key} is {value!r}", f"It has to be {_type_name(_KEYS[key])}")
-    for key in _REQUIRED:
-        if not table.get(key):
-            raise LabError(where, f"{key} is missing or empty", f"Required: {', '.join(_REQUIRED)}")
-    for name in table["functions"]:
-        if not isinstance(name, str) or not name.isidentifier():
-            raise LabError(where, f"functions holds {name!r}", "List names of Python functions")
-    if table["points"] <= 0:
-        raise LabError(where, f"points = {table['points']}", "Use a number above zero")
-    if table.get("solutions", "none") not in SOLUTION_POLICIES:
-        raise LabError(where, f"solutions = {table['solutions']!r}", f"Allowed: {', '.join(SOLUTION_POLICIES)}")
-    return table
-
-
-def _type_name(kind):
-    return {str: "text", int: "an integer", list: "a list", dict: "a table"}.get(kind, "a number")
-
-
-def _limits(table, where):
-    allowed = Limits.__dataclass_fields__
-    for key, value in table.items():
-        if key not in allowed:
-            raise LabError(where, f"unknown limit {key!r}", f"Allowed: {', '.join(allowed)}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise LabError(where, f"limits.{key} = {value!r}", "Use a number above zero")
-    return Limits(**table)
-
-
-def _import_file(where, name):
-    spec = importlib.util.spec_from_file_location(f"_deepseek_edu_{name.replace('-', '_')}", where)
-    module = importlib.util.module_from_spec(spec)
-    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        line = getattr(error, "lineno", None) or error.__traceback__.tb_lineno
-        raise LabError(where, f"{type(error).__name__}: {error} (line {line})", "cases.py has to import cleanly") from error
-    finally:
-        sys.dont_write_bytecode = writes
-    return module
-
-
-def _call_list(module, name, where):
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise LabError(where, f"there is no function {name}", f"Define {name}() -> list of Case")
-    try:
-        cases = function()
-    except Exception as error:
-        raise LabError(where, f"{name}() raised {type(error).__name__}: {error}", "It has to return a list of Case") from error
-    if not isinstance(cases, list | tuple):
-        raise LabError(where, f"{name}() returned a {type(cases).__name__}", "Return a list of Case")
-    return cases
 
 
 def _unique(case: Case, taken, where):

@@ -1,7 +1,8 @@
 """Landlock for the grader's child process (Linux 5.13 and later), through ctypes.
 
-After `restrict` the process may read the given paths, write below one folder, and nothing else on the file system; with newer
-kernels it may also not use TCP (ABI 4), nor reach outside processes by signals or abstract sockets (ABI 6).
+After `restrict` the process may read the given paths, write below one folder, and nothing else on the file system;
+with newer kernels it may also not use TCP (ABI 4), nor reach outside processes by signals or abstract sockets (ABI
+6).
 """
 
 import contextlib
@@ -80,8 +81,13 @@ def _allow(libc, ruleset, path, access):
         if not stat.S_ISDIR(os.fstat(handle).st_mode):
             access &= _FILE_ONLY
         rule = _PathBeneath(access, handle)
-        libc.syscall(ctypes.c_long(_ADD), ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), ctypes.byref(rule),
-                     ctypes.c_uint32(0))
+        libc.syscall(
+            ctypes.c_long(_ADD),
+            ctypes.c_int(ruleset),
+            ctypes.c_int(_PATH_BENEATH),
+            ctypes.byref(rule),
+            ctypes.c_uint32(0),
+        )
     finally:
         os.close(handle)
 

@@ -23,8 +23,10 @@ def source_of(functions):
     """
     for function in functions:
         if not isinstance(function, types.FunctionType):
-            raise NoSource(f"expected a function, got {type(function).__name__}: pass the functions themselves, "
-                           "as in grade('fp4-codes', encode, decode)")
+            raise NoSource(
+                f"expected a function, got {type(function).__name__}: pass the functions themselves, "
+                "as in grade('fp4-codes', encode, decode)"
+            )
         if function.__name__ == "<lambda>":
             raise NoSource("a lambda has no name to grade: define the function with def")
         if function.__closure__:
@@ -42,7 +44,9 @@ def _collect(name, value, pieces, seen):
     seen.add(name)
     if isinstance(value, types.ModuleType):
         pieces.append(f"import {value.__name__} as {name}")
-    elif isinstance(value, types.FunctionType | type) and value.__module__ in ("__main__", "builtins") or _is_local(value):
+    elif (isinstance(value, types.FunctionType | type) and value.__module__ in ("__main__", "builtins")) or _is_local(
+        value
+    ):
         source = _source(value)
         for used, found in _globals_of(value):
             _collect(used, found, pieces, seen)
@@ -66,8 +70,11 @@ def _is_local(value):
 
 def _globals_of(value):
     """(name, value) of the globals the code of a function or class uses."""
-    functions = [value] if isinstance(value, types.FunctionType) else [
-        item for item in vars(value).values() if isinstance(item, types.FunctionType)]
+    functions = (
+        [value]
+        if isinstance(value, types.FunctionType)
+        else [item for item in vars(value).values() if isinstance(item, types.FunctionType)]
+    )
     for function in functions:
         names, todo = [], [function.__code__]
         while todo:
@@ -83,8 +90,10 @@ def _source(value):
     try:
         return textwrap.dedent(inspect.getsource(value)).strip("\n")
     except (OSError, TypeError):
-        raise NoSource(f"Python does not know the source of {value.__name__}: define it in a notebook cell or a file, "
-                       "or pass a path to grade") from None
+        raise NoSource(
+            f"Python does not know the source of {value.__name__}: define it in a notebook cell or a file, "
+            "or pass a path to grade"
+        ) from None
 
 
 def _constant(name, value):
@@ -93,7 +102,9 @@ def _constant(name, value):
     try:
         if module == "numpy" and hasattr(value, "tolist"):
             encode(value)
-            return f"import numpy\n{name} = numpy.array({value.tolist()!r}, dtype={str(value.dtype)!r})".replace("nan", "numpy.nan")
+            return f"import numpy\n{name} = numpy.array({value.tolist()!r}, dtype={str(value.dtype)!r})".replace(
+                "nan", "numpy.nan"
+            )
         encode(value)
     except Unsupported:
         raise NoSource(f"the functions use {name}, a {type(value).__name__}: make it inside the functions") from None

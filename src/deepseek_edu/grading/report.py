@@ -87,19 +87,42 @@ class Report:
     def to_json(self):
         """JSON-able data; values are tagged as in `harness.encode`."""
         return {
-            "lab": self.lab, "version": self.version, "title": self.title, "submission": self.submission, "mode": self.mode,
-            "score": self.score, "points": self.total, "passed": self.passed, "cases": len(self.outcomes), "full": self.full,
-            "problem": self.problem, "notes": list(self.notes), "hidden_not_run": self.hidden,
-            "outcomes": [self._outcome(outcome) for outcome in self.outcomes], "protections": self.protections or {},
+            "lab": self.lab,
+            "version": self.version,
+            "title": self.title,
+            "submission": self.submission,
+            "mode": self.mode,
+            "score": self.score,
+            "points": self.total,
+            "passed": self.passed,
+            "cases": len(self.outcomes),
+            "full": self.full,
+            "problem": self.problem,
+            "notes": list(self.notes),
+            "hidden_not_run": self.hidden,
+            "outcomes": [self._outcome(outcome) for outcome in self.outcomes],
+            "protections": self.protections or {},
         }
 
     def _outcome(self, outcome):
         case, data = outcome.case, {}
-        data.update(id=case.id, function=case.function, status=outcome.status, points=case.points, hidden=case.hidden,
-                    tolerance=case.tolerance, seconds=round(outcome.seconds, 3), note=case.note)
+        data.update(
+            id=case.id,
+            function=case.function,
+            status=outcome.status,
+            points=case.points,
+            hidden=case.hidden,
+            tolerance=case.tolerance,
+            seconds=round(outcome.seconds, 3),
+            note=case.note,
+        )
         if outcome.status != PASSED:
-            data.update(args=[encode(arg) for arg in case.args], replay=case.replay, message=self.explain(outcome),
-                        stdout=outcome.stdout)
+            data.update(
+                args=[encode(arg) for arg in case.args],
+                replay=case.replay,
+                message=self.explain(outcome),
+                stdout=outcome.stdout,
+            )
             if outcome.comparison:
                 compared = outcome.comparison.to_json()
                 data.update({key: compared[key] for key in ("path", "got", "expected", "gap")})
@@ -122,8 +145,10 @@ class Report:
             compared = outcome.comparison
             gap = f", gap {compared.gap:.6g}" if compared.gap is not None else ""
             at = f" at {compared.path}" if compared.path else ""
-            return (f"got {show(compared.got)}, expected {show(compared.expected)}{at}{gap}, "
-                    f"tolerance {outcome.case.tolerance:g}: {compared.reason}")
+            return (
+                f"got {show(compared.got)}, expected {show(compared.expected)}{at}{gap}, "
+                f"tolerance {outcome.case.tolerance:g}: {compared.reason}"
+            )
         return outcome.message
 
     def text(self, verbose=False):
@@ -135,7 +160,9 @@ class Report:
         lines = [f"{self.title} ({self.lab}, version {self.version}): {self.submission}"]
         lines += [f"  note: {note}" for note in self.notes]
         for outcome in self.outcomes if not self.problem else ():
-            lines.append(f"  {MARKS[outcome.status]} {outcome.case.id:<20} {outcome.case.function:<14} {WORDS[outcome.status]}")
+            lines.append(
+                f"  {MARKS[outcome.status]} {outcome.case.id:<20} {outcome.case.function:<14} {WORDS[outcome.status]}"
+            )
             if outcome.status != PASSED and (verbose or outcome is self.first_failure):
                 lines += [f"      {line}" for line in self._details(outcome)]
         lines.append(self.headline())
@@ -165,6 +192,7 @@ class Report:
 
     def _repr_html_(self):
         """For notebooks: a table with the site's colour roles where they exist and plain text where they do not."""
+
         def cell(text):
             return f"<td style='text-align:left;vertical-align:top'>{html.escape(text)}</td>"
 
@@ -172,14 +200,21 @@ class Report:
         for outcome in self.outcomes if not self.problem else ():
             why = "" if outcome.status == PASSED else self.explain(outcome)
             call = "" if outcome.status == PASSED else call_text(outcome.case)
-            rows.append(f"<tr>{cell(MARKS[outcome.status] + ' ' + WORDS[outcome.status])}{cell(outcome.case.id)}"
-                        f"{cell(why)}{cell(call)}</tr>")
-        head = "".join(f"<th scope='col' style='text-align:left'>{name}</th>" for name in ("result", "case", "why", "call"))
-        table = f"<div style='overflow-x:auto'><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+            rows.append(
+                f"<tr>{cell(MARKS[outcome.status] + ' ' + WORDS[outcome.status])}{cell(outcome.case.id)}"
+                f"{cell(why)}{cell(call)}</tr>"
+            )
+        head = "".join(
+            f"<th scope='col' style='text-align:left'>{name}</th>" for name in ("result", "case", "why", "call")
+        )
+        body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+        table = f"<div style='overflow-x:auto'><table>{body}</table></div>"
         practice = self.mode == "practice" and self.hidden and not self.problem
         more = f"<p>{len(self.outcomes)} visible, {self.hidden} hidden cases run at grading.</p>" if practice else ""
-        return (f"<div class='edu-report'><p><strong>{html.escape(self.title)}</strong>: {html.escape(self.headline())}</p>"
-                f"{table if rows else ''}{more}</div>")
+        return (
+            f"<div class='edu-report'><p><strong>{html.escape(self.title)}</strong>: {html.escape(self.headline())}</p>"
+            f"{table if rows else ''}{more}</div>"
+        )
 
 
 def show(value, limit=160):

@@ -8,8 +8,18 @@ import sysconfig
 from pathlib import Path
 
 CHILD = Path(__file__).with_name("child.py")
-_SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/localtime",
-           "/usr/share/zoneinfo", "/System/Library", "/usr/share/locale")
+_SYSTEM = (
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/usr/share/zoneinfo",
+    "/System/Library",
+    "/usr/share/locale",
+)
 _OTHER_PACKAGES = ("/usr/lib/python3", "/usr/local/lib/node_modules", "/usr/lib/node_modules")
 
 
@@ -36,8 +46,14 @@ def prepare(folder, limits):
 
 def environment(work):
     """The child's environment: nothing of the grader's own."""
-    return {"HOME": work, "TMPDIR": work, "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
-            "PATH": "/nonexistent"}
+    return {
+        "HOME": work,
+        "TMPDIR": work,
+        "LANG": "C.UTF-8",
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "PATH": "/nonexistent",
+    }
 
 
 def _numpy_folders():
@@ -51,8 +67,14 @@ def _numpy_folders():
 
 def _library_folders():
     """Python's standard library and the system's shared libraries."""
-    paths = sysconfig.get_paths(vars={"base": sys.base_prefix, "platbase": sys.base_exec_prefix,
-                                      "installed_base": sys.base_prefix, "installed_platbase": sys.base_exec_prefix})
+    paths = sysconfig.get_paths(
+        vars={
+            "base": sys.base_prefix,
+            "platbase": sys.base_exec_prefix,
+            "installed_base": sys.base_prefix,
+            "installed_platbase": sys.base_exec_prefix,
+        }
+    )
     folders = {paths["stdlib"], paths["platstdlib"], os.path.join(sys.base_prefix, "lib"), *_SYSTEM}
     return sorted(folder for folder in folders if os.path.exists(folder))
 

@@ -1,25 +1,53 @@
 """A system-call filter for the grader's child process (Linux on x86-64 and ARM64), through ctypes.
 
-It refuses, with "operation not permitted", what no exercise needs: new processes, sockets, signals to other processes,
-tracing, changing other processes' limits or priorities, namespaces and mounts. Threads stay allowed. The calls are numbers of
-the kernel's tables for each machine.
+It refuses, with "operation not permitted", what no exercise needs: new processes, sockets, signals to other
+processes, tracing, changing other processes' limits or priorities, namespaces and mounts. Threads stay allowed. The
+calls are numbers of the kernel's tables for each machine.
 """
 
 import ctypes
 import os
 import platform
 
-_NAMES = ("clone clone3 socket kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal pidfd_open execve "
-          "execveat ptrace process_vm_readv process_vm_writev prlimit64 setpriority sched_setaffinity sched_setscheduler "
-          "sched_setparam sched_setattr ioprio_set unshare setns mount chroot bpf perf_event_open add_key request_key "
-          "keyctl userfaultfd io_uring_setup shmget").split()
-_X86_64 = (56, 435, 41, 62, 200, 234, 129, 297, 424, 434, 59, 322, 101, 310, 311, 302, 141, 203, 144, 142, 314, 251, 272,
-           308, 165, 161, 321, 298, 248, 249, 250, 323, 425, 29)
-_ARM64 = (220, 435, 198, 129, 130, 131, 138, 240, 424, 434, 221, 281, 117, 270, 271, 261, 140, 122, 119, 118, 274, 30, 97,
-          268, 40, 51, 280, 241, 217, 218, 219, 282, 425, 194)
+_CALLS = {  # name: number on x86-64, number on ARM64
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "socket": (41, 198),
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+    "pidfd_open": (434, 434),
+    "execve": (59, 221),
+    "execveat": (322, 281),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "prlimit64": (302, 261),
+    "setpriority": (141, 140),
+    "sched_setaffinity": (203, 122),
+    "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274),
+    "ioprio_set": (251, 30),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "chroot": (161, 51),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "shmget": (29, 194),
+}
 _MACHINES = {
-    "x86_64": (0xC000003E, dict(zip(_NAMES, _X86_64)) | {"fork": 57, "vfork": 58}),
-    "aarch64": (0xC00000B7, dict(zip(_NAMES, _ARM64))),
+    "x86_64": (0xC000003E, {name: numbers[0] for name, numbers in _CALLS.items()} | {"fork": 57, "vfork": 58}),
+    "aarch64": (0xC00000B7, {name: numbers[1] for name, numbers in _CALLS.items()}),
 }
 
 _LOAD, _EQUAL, _GREATER_EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -47,8 +75,13 @@ def program(machine, own_pid):
         code += [(_GREATER_EQUAL, 0, 1, 0x40000000), (_RETURN, 0, 0, _REFUSE)]
     for name, number in numbers.items():
         if name == "clone":  # with CLONE_THREAD it makes a thread, without it a process
-            code += [(_EQUAL, 0, 4, number), (_LOAD, 0, 0, _AT_FIRST_ARGUMENT), (_ANY_BIT, 0, 1, _CLONE_THREAD),
-                     (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)]
+            code += [
+                (_EQUAL, 0, 4, number),
+                (_LOAD, 0, 0, _AT_FIRST_ARGUMENT),
+                (_ANY_BIT, 0, 1, _CLONE_THREAD),
+                (_RETURN, 0, 0, _ALLOW),
+                (_RETURN, 0, 0, _REFUSE),
+            ]
         elif name == "clone3":  # its flags are in memory; told that it does not exist, libc uses clone
             code += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NO_SUCH_CALL)]
         elif name in ("tgkill", "prlimit64"):  # to itself only; prlimit64 also says 0 for itself

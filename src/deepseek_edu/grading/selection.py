@@ -1,14 +1,14 @@
 """Keep of a notebook's code only what its graded functions need.
 
-A notebook also draws, prints and grades itself. `keep_needed` keeps the statements of the top level that bind a name the functions use,
-directly or through other such statements, and blanks all other lines, so that line numbers stay.
+A notebook also draws, prints and grades itself. `keep_needed` keeps the statements of the top level that bind a name
+the functions use, directly or through other such statements, and blanks all other lines, so that line numbers stay.
 """
 
 import ast
 
 
 def keep_needed(source, functions):
-    """Blank every top-level statement that none of the functions needs; source with a syntax error is returned as it is.
+    """Blank every top-level statement that none of the functions needs; source with a syntax error stays as it is.
 
     >>> keep_needed("import math\\nprint(1)\\ndef f(x):\\n    return math.sqrt(x)", ["f"])
     'import math\\n\\ndef f(x):\\n    return math.sqrt(x)'

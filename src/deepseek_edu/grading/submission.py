@@ -13,8 +13,12 @@ from pathlib import Path
 
 MAX_BYTES = 1_000_000
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
-_WIDE = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"), (codecs.BOM_UTF16_LE, "UTF-16"),
-         (codecs.BOM_UTF16_BE, "UTF-16"))
+_WIDE = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
 
 
 class Unreadable(ValueError):
@@ -80,13 +84,21 @@ def read_submission(path, name=None):
 
 def _only_file(folder):
     try:
-        files = [item for item in sorted(folder.iterdir())
-                 if item.is_file() and not item.is_symlink() and item.suffix.lower() in (".py", ".ipynb") and not item.name.startswith(".")]
+        files = [
+            item
+            for item in sorted(folder.iterdir())
+            if item.is_file()
+            and not item.is_symlink()
+            and item.suffix.lower() in (".py", ".ipynb")
+            and not item.name.startswith(".")
+        ]
     except OSError as error:
         raise Unreadable(f"the folder cannot be opened: {error.strerror}") from None
     if len(files) != 1:
         found = ", ".join(item.name for item in files[:5]) or "none"
-        raise Unreadable(f"this is a folder with {len(files)} files ending in .py or .ipynb ({found}): hand in one file")
+        raise Unreadable(
+            f"this is a folder with {len(files)} files ending in .py or .ipynb ({found}): hand in one file"
+        )
     return files[0]
 
 
@@ -99,8 +111,11 @@ def _read_bytes(path):
         raise Unreadable(f"the file cannot be opened: {error.strerror}") from None
     if len(data) > MAX_BYTES:
         size = path.stat().st_size / 1e6
-        raise Unreadable(f"the file has {size:.1f} MB, more than the {MAX_BYTES / 1e6:.0f} MB allowed: "
-                         "remove data and outputs from it", 1)
+        raise Unreadable(
+            f"the file has {size:.1f} MB, more than the {MAX_BYTES / 1e6:.0f} MB allowed: "
+            "remove data and outputs from it",
+            1,
+        )
     return data
 
 
@@ -121,7 +136,9 @@ def _text(data):
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise Unreadable(f"byte 0x{data[error.start]:02X} is not {encoding.upper()}: save the file as UTF-8", line) from None
+        raise Unreadable(
+            f"byte 0x{data[error.start]:02X} is not {encoding.upper()}: save the file as UTF-8", line
+        ) from None
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         notes.append("line ends were changed to newlines")
@@ -137,7 +154,9 @@ def _declared(data):
             try:
                 b" ".decode(name)
             except (LookupError, UnicodeError):
-                raise Unreadable(f"the coding comment names {name}, which is no encoding for Python source", number) from None
+                raise Unreadable(
+                    f"the coding comment names {name}, which is no encoding for Python source", number
+                ) from None
             return name
     return None
 
@@ -175,5 +194,6 @@ def _without_magics(text):
     first = text.lstrip().partition("\n")[0]
     if first.startswith("%%") and first.split()[0] not in ("%%time", "%%timeit", "%%capture"):
         return "\n" * text.count("\n")
-    return "\n".join("" if line.lstrip().startswith(("%", "!", "?")) and not line[0].isspace() else line
-                     for line in text.split("\n"))
+    return "\n".join(
+        "" if line.lstrip().startswith(("%", "!", "?")) and not line[0].isspace() else line for line in text.split("\n")
+    )

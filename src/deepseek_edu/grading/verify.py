@@ -44,13 +44,18 @@ def check_lab(lab, seed="verify"):
     """Yield a Row for each file of the lab."""
     cases = [*lab.visible, *lab.hidden(seed)]
     yield _check_starter(lab, cases)
-    many = [*lab.visible, *(case for number in range(SEEDS_FOR_RIGHT_ANSWERS) for case in lab.hidden(f"{seed}/{number}"))]
+    many = [
+        *lab.visible,
+        *(case for number in range(SEEDS_FOR_RIGHT_ANSWERS) for case in lab.hidden(f"{seed}/{number}")),
+    ]
     yield _check_right(lab, "solution.py", many)
     for path in sorted((lab.path / "alternative").glob("*.py")):
         yield _check_right(lab, f"alternative/{path.name}", many)
     answers = sorted((lab.path / "wrong").glob("*.py"))
     if not answers:
-        yield Row("wrong/", "holds wrong answers", False, "there is none: without one nothing shows that a case can fail")
+        yield Row(
+            "wrong/", "holds wrong answers", False, "there is none: without one nothing shows that a case can fail"
+        )
     for path in answers:
         yield _check_wrong(lab, path, cases)
 
@@ -85,7 +90,9 @@ def _check_right(lab, file, cases):
         return Row(file, demand, False, run.problem["message"])
     bad = next((outcome for outcome in run.outcomes if outcome.status != PASSED), None)
     slow = max(outcome.seconds for outcome in run.outcomes)
-    return Row(file, demand, bad is None, _explain(lab, bad) if bad else f"{len(cases)} cases, slowest {slow * 1000:.0f} ms")
+    return Row(
+        file, demand, bad is None, _explain(lab, bad) if bad else f"{len(cases)} cases, slowest {slow * 1000:.0f} ms"
+    )
 
 
 def _check_wrong(lab, path, cases):
@@ -96,7 +103,9 @@ def _check_wrong(lab, path, cases):
         return Row(file, "is Python", False, f"line {error.lineno}: {error.msg}")
     match = _NAMES_CASE.search(docstring.partition("\n")[0])
     if not match:
-        return Row(file, "says what is wrong", False, "its first line has to be a docstring that ends in: Fails CASE-ID.")
+        return Row(
+            file, "says what is wrong", False, "its first line has to be a docstring that ends in: Fails CASE-ID."
+        )
     named = match[1]
     demand = f"fails {named}"
     if named not in {case.id for case in lab.visible}:
