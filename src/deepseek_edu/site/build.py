@@ -75,6 +75,7 @@ def build(
 
 
 def _build(root: Path, out: Path, shell: str, work: Path, say: Callable[[str], None]) -> None:
+    from deepseek_edu.site.check import check, report
     from deepseek_edu.site.errors import SiteError, one_of
     from deepseek_edu.site.finish import finish
     from deepseek_edu.site.prepare import prepare
@@ -88,6 +89,9 @@ def _build(root: Path, out: Path, shell: str, work: Path, say: Callable[[str], N
     rendered = render(root, work, staged, shell)
     say("finishing pages")
     finish(root, rendered, staged)
+    say("checking")
+    if problems := check(rendered, root, budget=False):
+        raise SiteError(f"the site was not put in place\n{report(problems)}")
     replace(rendered, out)
 
 

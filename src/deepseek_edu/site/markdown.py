@@ -30,6 +30,8 @@ from deepseek_edu.site.values import formatted
 INLINE = re.compile(r"\[\[(?P<kind>=|claim\b)(?P<body>.*?)\]\](?!\])")
 OPEN_INLINE = re.compile(r"\[\[(=|claim\b)")
 PAGE = re.compile(r"<!-- edu-page: (?P<depth>\d+) -->\s*$")
+SCROLLER = {"class": "edu-scroll", "role": "region", "aria-label": "Table", "tabindex": "0"}
+NO_TOOLTIPS = {"h1", "h2", "h3", "h4", "h5", "h6", "a", "dt", "th", "code"}
 ELEMENTS = ["edu-chapter", "edu-chart", "edu-lab", "edu-progress", "edu-quiz", "edu-walk", "edu-widget"]
 
 
@@ -81,18 +83,54 @@ class EduPreprocessor(Preprocessor):
 
 
 class ScrollTables(Treeprocessor):
-    """Put each table into a scroll container that the keyboard reaches, so that no page grows wider than a phone."""
+    """Put each table into a scroll container that the keyboard reaches, so that no page grows wider than a phone.
+
+    A head without words, which Markdown cannot avoid, is dropped: screen readers would announce empty headers.
+    """
 
     def run(self, root: etree.Element) -> None:
         for parent in list(root.iter()):
             for position, child in enumerate(list(parent)):
                 if child.tag == "table":
-                    holder = etree.Element(
-                        "div", {"class": "edu-scroll", "role": "region", "aria-label": "Table", "tabindex": "0"}
-                    )
+                    head = child.find("thead")
+                    if head is not None and not "".join(head.itertext()).strip():
+                        child.remove(head)
+                    holder = etree.Element("div", SCROLLER)
                     holder.tail, child.tail = child.tail, None
                     parent[position] = holder
                     holder.append(child)
+
+
+class FirstTooltips(Treeprocessor):
+    """Keep a glossary tooltip where a term first appears in the prose of a page, and nowhere in headings and links."""
+
+    def run(self, root: etree.Element) -> None:
+        seen: set[str] = set()
+        self._thin(root, seen, inside=False)
+
+    def _thin(self, element: etree.Element, seen: set[str], inside: bool) -> None:
+        inside = inside or element.tag in NO_TOOLTIPS
+        for child in list(element):
+            if child.tag != "abbr":
+                self._thin(child, seen, inside)
+                continue
+            term = "".join(child.itertext())
+            if inside or term in seen:
+                _unwrap(element, child)
+            else:
+                seen.add(term)
+
+
+def _unwrap(parent: etree.Element, child: etree.Element) -> None:
+    """Replace an element without children by its text."""
+    text = (child.text or "") + (child.tail or "")
+    position = list(parent).index(child)
+    if position == 0:
+        parent.text = (parent.text or "") + text
+    else:
+        before = parent[position - 1]
+        before.tail = (before.tail or "") + text
+    parent.remove(child)
 
 
 class EduExtension(Extension):
@@ -112,8 +150,9 @@ class EduExtension(Extension):
         md.block_level_elements.extend(ELEMENTS)
         # after normalize_whitespace (30), before pymdownx.superfences (25) and raw HTML (20)
         md.preprocessors.register(EduPreprocessor(md, project), "edu", 28)
-        # after inline patterns (20)
+        # after inline patterns (20) and abbr (7), before toc (5)
         md.treeprocessors.register(ScrollTables(md), "edu-tables", 8)
+        md.treeprocessors.register(FirstTooltips(md), "edu-tooltips", 6)
 
 
 def makeExtension(**kwargs: Any) -> EduExtension:

@@ -24,7 +24,7 @@ FRONT_MATTER = {
     "hide": Key("list"),
 }
 WORDS_PER_MINUTE = 200
-CLAIM = re.compile(r"\[\[claim\s+(?P<id>[^\]\s]+)\s*\]\]")
+CLAIM = re.compile(r"\s*\[\[claim\s+(?P<id>[^\]\s]+)\s*\]\]")
 DISTINCT = re.compile(r"\d|[A-Z][a-z]?[A-Z]")
 CLAIM_KEY = re.compile(r"(?m)^\s*claim:\s*(?P<id>[a-z0-9-]+)\s*$")
 ID_KEY = re.compile(r"(?m)^\s*id:\s*(?P<id>[\w-]+)\s*$")

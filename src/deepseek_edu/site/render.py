@@ -67,7 +67,8 @@ def _relevant(said: str) -> str:
 def _config(root: Path, staged: Staged, out: Path) -> str:
     """Return `mkdocs.yml` with folders, the glossary and our extension's options filled in."""
     config: dict[str, Any] = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))
-    config["docs_dir"], config["site_dir"] = str(staged.docs), str(out)
+    # relative to the file they stand in: Zensical takes no others
+    config["docs_dir"], config["site_dir"] = staged.docs.name, out.name
     options = {EXTENSION: {"root": str(root), "manifest": str(staged.manifest)}}
     if staged.abbreviations:
         options["abbr"] = {"glossary": staged.abbreviations}

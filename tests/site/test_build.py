@@ -1,0 +1,164 @@
+"""The build as a whole: deterministic, atomic, strict, and quick when nothing changed."""
+
+from __future__ import annotations
+
+import filecmp
+import shutil
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from deepseek_edu.site.build import build
+from deepseek_edu.site.check import check, report
+from deepseek_edu.site.errors import SiteError
+from tests.site.project import CLAIMS, PAGES, make_project
+from tests.site_build import ROOT, built_site
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_two_builds_in_two_places_give_the_same_bytes(small_site: Path, tmp_path: Path) -> None:
+    other = make_project(tmp_path / "elsewhere" / "deeper")  # its own notebook cache: the notebook runs again
+    again = build(other, tmp_path / "out", work=tmp_path / "work").site
+    assert files_of(again) == files_of(small_site)
+    _, different, failed = filecmp.cmpfiles(small_site, again, files_of(again), shallow=False)
+    assert (different, failed) == ([], [])
+
+
+def test_no_file_names_the_place_where_it_was_built(small_site: Path, small_project: Path) -> None:
+    for name in files_of(small_site):
+        data = (small_site / name).read_bytes()
+        assert str(small_project).encode() not in data, name
+        assert str(ROOT).encode() not in data, name
+
+
+def test_a_failed_build_leaves_the_previous_site(small_project: Path, small_site: Path, tmp_path: Path) -> None:
+    root = make_project(tmp_path / "root", {"index.md": PAGES["index.md"] + "\n[gone](gone.md)\n"}, notebook=None)
+    out = tmp_path / "out"
+    shutil.copytree(small_site, out)
+    before = {name: (out / name).read_bytes() for name in files_of(out)}
+    with pytest.raises(SiteError):
+        build(root, out)
+    assert {name: (out / name).read_bytes() for name in files_of(out)} == before
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_unchanged_course_is_not_built_again(small_project: Path, small_site: Path) -> None:
+    again = build(small_project, small_site)
+    assert not again.fresh
+    assert again.seconds < 1.0  # a hash over the sources; a build takes seconds
+
+
+def test_a_site_that_was_touched_is_built_again(small_project: Path, small_site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert build(small_project, out).fresh
+    (out / "index.html").write_text("damaged", encoding="utf-8")
+    assert build(small_project, out).fresh
+    assert "A small course" in (out / "index.html").read_text(encoding="utf-8")
+
+
+STRICT = [
+    ("a dead link", {"index.md": PAGES["index.md"] + "\n[gone](gone.md)\n"}, CLAIMS, "gone.md"),
+    ("a dead anchor", {"index.md": PAGES["index.md"] + "\n[gone](chapter.md#gone)\n"}, CLAIMS, "gone"),
+    ("a page outside of the navigation", {"lost.md": PAGES["glossary.md"]}, CLAIMS, "lost.md"),
+    ("a duplicate id", {"index.md": PAGES["index.md"] + '\n<p id="x">a</p>\n<p id="x">b</p>\n'}, CLAIMS, "the id x"),
+    ("a formula that KaTeX refuses", {"index.md": PAGES["index.md"] + "\n$\\nonsense{x}$\n"}, CLAIMS, "nonsense"),
+    ("a bad value", {"index.md": PAGES["index.md"] + "\n[[= 1 / 0 ]]\n"}, CLAIMS, "course/index.md:10: found"),
+    (
+        "a claim that no page uses",
+        {},
+        CLAIMS + '\n[unused]\ntext = "T"\nlabel = "report"\nsource = "S"\nread = "R"\n',
+        "course/claims.toml:14: found unused, which no page uses",
+    ),
+]
+
+
+@pytest.mark.behaviour(15)
+@pytest.mark.parametrize(("pages", "claims", "told"), [case[1:] for case in STRICT], ids=[case[0] for case in STRICT])
+def test_a_problem_fails_the_build(
+    small_site: Path, tmp_path: Path, pages: dict[str, str], claims: str, told: str
+) -> None:
+    root = make_project(tmp_path / "root", pages, claims, notebook=None)
+    with pytest.raises(SiteError) as error:
+        build(root, root / "site")
+    assert told in str(error.value)
+    assert not (root / "site").exists()
+
+
+def test_the_small_site_passes_its_checks(small_site: Path) -> None:
+    assert report(check(small_site, ROOT)) == ""
+
+
+@pytest.mark.behaviour(5)
+def test_no_page_names_the_address_it_is_served_at(small_site: Path) -> None:
+    for page in small_site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert "canonical" not in text
+        for element in BeautifulSoup(text, "html.parser").find_all(["a", "link", "script", "img"]):
+            address = element.get("href") or element.get("src") or ""
+            assert not address.startswith("/"), f"{page.name}: {address}"
+
+
+def test_formulas_are_typeset_and_named(small_site: Path) -> None:
+    page = BeautifulSoup((small_site / "chapter.html").read_text(encoding="utf-8"), "html.parser")
+    assert page.find(class_="arithmatex") is None
+    assert len(page.find_all(class_="katex-html")) == 2
+    assert len(page.find_all("math")) == 2
+    display = page.find(class_="edu-math--display")
+    assert (display["tabindex"], display["role"]) == ("0", "group")
+
+
+@pytest.mark.behaviour(16)
+def test_the_search_index_holds_prose_and_no_outputs(small_site: Path) -> None:
+    index = (small_site / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert "Two and two, with" in index
+    assert "levels 15" not in index  # printed by the notebook
+    assert "np.unique" not in index
+    assert "scale_e4m3" not in index  # in the lab's statement
+    assert "<svg" not in index
+
+
+def test_the_search_dialog_has_a_name(small_site: Path) -> None:
+    for page in ("index.html", "notebooks/small.html"):
+        dialog = BeautifulSoup((small_site / page).read_text(encoding="utf-8"), "html.parser").find(role="dialog")
+        assert dialog["aria-label"] == "Search"
+
+
+# ── the same sources through the other shell ────────────────────────────────────────────────────────────────────────
+OURS = ["edu-widget", "edu-quiz", "edu-lab", "edu-walk", "edu-chart", "edu-chapter", "edu-progress"]
+CLASSES = ["edu-figure", "edu-run", "edu-head", "edu-output", "edu-math", "edu-scroll", "edu-claim", "edu-ledger"]
+
+
+def content_of(path: Path) -> BeautifulSoup:
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").find("article")
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("zensical")
+    return built_site(), build(ROOT, folder / "site", "zensical", work=folder / "work").site
+
+
+def test_both_shells_give_the_same_pages(both: tuple[Path, Path]) -> None:
+    material, zensical = ({path for path in files_of(site) if path.endswith(".html")} for site in both)
+    assert material == zensical
+    assert "04b_fp4_cache.html" in material
+
+
+def test_both_shells_give_the_same_headings_and_ids(both: tuple[Path, Path]) -> None:
+    for name in (path for path in files_of(both[0]) if path.endswith(".html") and path != "404.html"):
+        contents = [content_of(site / name) for site in both]
+        headings = [[(h.name, h.get("id"), h.text) for h in c.find_all(["h1", "h2", "h3", "h4"])] for c in contents]
+        assert headings[0] == headings[1], name
+        ids = [[e["id"] for e in c.find_all(id=True) if e["id"] != "__skip"] for c in contents]  # a shell's own anchor
+        assert ids[0] == ids[1], name
+
+
+def test_both_shells_give_the_same_blocks(both: tuple[Path, Path]) -> None:
+    for name in (path for path in files_of(both[0]) if path.endswith(".html") and path != "404.html"):
+        first, second = (content_of(site / name) for site in both)
+        for find in [*({"name": tag} for tag in OURS), *({"class_": style} for style in CLASSES)]:
+            assert [str(e) for e in first.find_all(**find)] == [str(e) for e in second.find_all(**find)], (name, find)
