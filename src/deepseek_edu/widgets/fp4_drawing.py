@@ -213,5 +213,5 @@ def _paint_value(canvas: Canvas, s, place: Place, tall: Place) -> None:
 
 def _short(value: float) -> str:
     """A number for a narrow column: at most three decimals; what would round to zero is written out."""
-    rounded = round(value, 2 if abs(value) >= 1 else 3)
+    rounded = round(value, 2 if abs(value) >= 10 else 3)
     return show(rounded if rounded or not value else value, 2 if not rounded else 5)
