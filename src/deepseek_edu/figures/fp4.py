@@ -168,7 +168,9 @@ def error() -> Chart:
         errors = back - values
         rms = show(float(np.sqrt((errors**2).mean())), 2)
         said.append(f"{name}: scale {show(scale)}, at most {show(float(abs(errors).max()), 4)}, root mean square {rms}")
-        series.append(Series(f"{name}, scale {show(scale)}", values, errors, "line"))
+        bend = np.abs(errors[2:] - 2 * errors[1:-1] + errors[:-2]) > 1e-9
+        corners = np.flatnonzero(np.r_[True, bend, True])  # the line between two corners is straight
+        series.append(Series(f"{name}, scale {show(scale)}", values[corners], errors[corners], "line"))
     return Chart(
         "Error against value in a group whose largest magnitude is 7",
         "Two saw-tooth lines around zero for values from 0 to 7; the teeth grow with the gaps between the levels. "
