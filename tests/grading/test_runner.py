@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepseek_edu.grading import Case
-from deepseek_edu.grading.process import RunnerError
+from deepseek_edu.grading.process import Child, RunnerError
 from deepseek_edu.grading.runner import run_cases
 from deepseek_edu.grading.submission import Submission
 
@@ -307,3 +307,13 @@ def test_a_machine_where_the_child_cannot_start_says_so(toy, monkeypatch):
     monkeypatch.setattr("deepseek_edu.grading.sandbox.CHILD", Path("missing-child.py"))
     with pytest.raises(RunnerError, match=r"did not start.*missing-child\.py"):
         run_cases(Submission("x", toy.solution), toy, toy.visible)
+
+
+@pytest.mark.parametrize(
+    ("state", "spent", "starved"), [("R", 0.1, True), ("R", 0.6, False), ("S", 0.0, False), ("T", 0.0, False)]
+)
+def test_only_a_child_that_wants_to_run_and_cannot_gets_more_time(monkeypatch, state, spent, starved):
+    child = object.__new__(Child)
+    monkeypatch.setattr(child, "_processor_time", lambda: (state, 3.0 + spent), raising=False)
+    assert child._is_starved(("R", 3.0), seconds=1.0) is starved
+    assert child._is_starved(None, seconds=1.0) is False, "without /proc the limit is the wall clock"
