@@ -23,9 +23,10 @@ export async function toggleEditor(widget) {
   const { source, module, names } = widget.spec.mechanism;
   const code = make("div", { class: "edu-lab__editor" }, make("pre", { tabindex: 0 }, make("code", {}, source)));
   const run = button("run-edit", python.running ? "Run this code" : `Run this code (loads ${widget.dataset.liveSize ?? "Python"})`);
+  const stop = button("stop", "Stop");
   const restore = button("restore", "Restore the original");
   const what = `The widget runs ${names.join(", ")} of ${module}. Change them and run: the picture above follows.`;
-  holder.append(make("p", { class: "edu-editor__what" }, what), code, make("div", { class: "edu-bar" }, run, restore));
+  holder.append(make("p", { class: "edu-editor__what" }, what), code, make("div", { class: "edu-bar" }, run, stop, restore));
 
   const start = () => {
     run.textContent = "Run this code";
@@ -38,6 +39,9 @@ export async function toggleEditor(widget) {
     holder.hidden = true;
   });
   widget.on(run, "click", start);
+  stop.disabled = true;
+  widget.on(stop, "click", () => widget.evaluating && python.stop());
+  widget.on(python, "state", ({ detail }) => (stop.disabled = detail !== "busy" || !widget.evaluating));
   widget.on(restore, "click", () => {
     box.text = source;
     box.mark(null);
@@ -51,6 +55,6 @@ export async function toggleEditor(widget) {
   } catch (error) {
     const why = error instanceof PythonFailure ? explain(error) : "The editor could not be loaded.";
     widget.say(`${why} The source can be read here.`);
-    run.hidden = restore.hidden = true;
+    run.hidden = stop.hidden = restore.hidden = true;
   }
 }

@@ -56,6 +56,14 @@ def test_the_app_knows_the_parts_it_loads_later(bundled):
         assert names[part] in text
 
 
+@pytest.mark.behaviour(1)
+def test_our_scripts_name_no_other_origin(bundled):
+    out, names = bundled
+    for part in ("app.js", "worker.js", "app.css"):
+        found = re.findall(r"https?://[\w.-]+", (out / names[part]).read_text())
+        assert set(found) <= {"http://www.w3.org", "https://www.w3.org"}, part
+
+
 def test_fonts_are_local_woff2_files_that_exist(bundled):
     out, names = bundled
     style = (out / names["app.css"]).read_text()

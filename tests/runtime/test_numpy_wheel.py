@@ -50,7 +50,7 @@ def serving(files, ranges=True):
     server.files, server.ranges, server.sent = files, ranges, 0
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
-        yield server, "http://127.0.0.1:%d" % server.server_address[1]
+        yield server, f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()
@@ -59,7 +59,7 @@ def serving(files, ranges=True):
 def loader(folder, address="https://packages.invalid/"):
     """A stand-in for Pyodide's loader, which names its package server the way the real one does."""
     folder.mkdir(exist_ok=True)
-    (folder / "pyodide.mjs").write_text("e.cdnUrl=k(e.packageBaseUrl??`%sv${U}/full/`)" % address)
+    (folder / "pyodide.mjs").write_text(f"e.cdnUrl=k(e.packageBaseUrl??`{address}v${{U}}/full/`)")
     (folder / "package.json").write_text(json.dumps({"version": "9.9.9"}))
     return folder / "pyodide.mjs"
 

@@ -131,7 +131,7 @@ def test_a_prefix_is_the_only_way_in(folder):
 @pytest.mark.parametrize("prefix", ["/", "/a/b/"])
 def test_the_sitemap_names_the_address_in_use(folder, prefix):
     with running(folder, prefix) as serving:
-        host = "localhost:%d" % serving.server_address[1]
+        host = f"localhost:{serving.server_address[1]}"
         answer, body = get(serving, f"{prefix}sitemap.xml", Host=host)
     places = [element.text for element in ElementTree.fromstring(body).iter() if element.tag.endswith("loc")]
     base = f"http://{host}{prefix}"

@@ -24,6 +24,8 @@ COMMON += ["--external:*.woff", "--external:*.ttf"]
 # Pyodide's loader mentions node's modules for use outside the browser.
 COMMON += ["--external:node:*", "--external:ws"]
 OLD_FONTS = re.compile(r""",\s*url\(["']?[^)"']*\.(?:woff|ttf)["']?\)\s*format\(["'](?:woff|truetype)["']\)""")
+# Pyodide's loader would fall back to its public package server; ours is always told where packages are.
+PUBLIC_SERVER = re.compile(r"https://cdn\.jsdelivr\.net/pyodide/v\$\{\w+\}/full/")
 HASH_LENGTH = 10
 
 
@@ -76,6 +78,8 @@ def _keep(built: Path, out_dir: Path) -> str:
     data = built.read_bytes()
     if built.suffix == ".css":
         data = OLD_FONTS.sub("", data.decode("utf-8")).encode("utf-8")
+    if built.name == "worker.js":
+        data = PUBLIC_SERVER.sub("./", data.decode("utf-8")).encode("utf-8")
     name = f"{built.stem}-{hashlib.sha256(data).hexdigest()[:HASH_LENGTH]}{built.suffix}"
     (out_dir / name).write_bytes(data)
     return name
