@@ -38,7 +38,7 @@ def render(tmp_path: Path) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def small_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small course; the real site is built first, so that its bundle and browser Python are taken from the cache."""
+    """The small course. The real site is built first: its bundle and browser Python come from the cache then."""
     built_site()
     return make_project(tmp_path_factory.mktemp("small") / "root")
 

@@ -1,4 +1,4 @@
-"""A small course beside the real sources: its own pages, claims and notebook, everything else linked to the repository."""
+"""A small course: its own pages, claims and notebook; everything else is the repository's, copied or linked."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tests.site_build import ROOT
 
-LINKED = ("assets", "labs", "LICENSE", "node_modules", "package-lock.json", "pyproject.toml", "README.md")
-LINKED += ("requirements", "src")
+COPIED = ("assets", "labs", "src", "LICENSE", "package-lock.json", "pyproject.toml", "README.md", "requirements")
 OWN_CACHE = {"notebooks", "build.lock", "katex.json"}
 
 CLAIMS = """\
@@ -151,14 +150,14 @@ def make_project(
 ) -> Path:
     """Write the project and return its root. `pages` adds to or replaces the pages of the small course."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name in LINKED:
-        (folder / name).symlink_to(ROOT / name)
+    (folder / "node_modules").symlink_to(ROOT / "node_modules")
+    for name in COPIED:
+        _copy(ROOT / name, folder / name)
     (folder / ".cache").mkdir()
     if (ROOT / ".cache").exists():
         for kept in (ROOT / ".cache").iterdir():
             if kept.name not in OWN_CACHE:
-                copy = shutil.copytree if kept.is_dir() else shutil.copyfile
-                copy(kept, folder / ".cache" / kept.name)
+                _copy(kept, folder / ".cache" / kept.name)
     (folder / "course").mkdir()
     for name, text in {**PAGES, **(pages or {})}.items():
         (folder / "course" / name).write_text(text, encoding="utf-8")
@@ -172,6 +171,13 @@ def make_project(
     nav = CONFIG_NAV if notebook else CONFIG_NAV.replace("      - A notebook: notebooks/small.md\n", "")
     (folder / "mkdocs.yml").write_text(f"{head}\n{nav}{tail}", encoding="utf-8")
     return folder
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copyfile(source, target)
 
 
 def block(kind: str, body: str) -> str:

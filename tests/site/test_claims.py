@@ -10,7 +10,14 @@ from deepseek_edu.site.claims import Use, ledger_page, load_ledger, verified_led
 from deepseek_edu.site.errors import SourceError
 from tests.site_build import ROOT
 
-GOOD = '[one]\ntext = "It is {value}."\nlabel = "code"\nsource = "S"\nvalue = 15\ncheck = "deepseek_edu.claims.fp4.distinct_levels"\n'
+GOOD = """\
+[one]
+text = "It is {value}."
+label = "code"
+source = "S"
+value = 15
+check = "deepseek_edu.claims.fp4.distinct_levels"
+"""
 
 
 def ledger(folder: Path, text: str) -> Path:

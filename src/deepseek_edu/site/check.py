@@ -20,7 +20,7 @@ from deepseek_edu.site.leaks import find_leaks
 FIRST_VIEW_BYTES = 300_000
 SEARCH_INDEX_BYTES = 1_000_000
 SCRIPT_LOADS = re.compile(
-    r"""(?:\bimport\s*\(?|\bfrom|\bimportScripts\(|\bfetch\(|\bnew Worker\(|\bnew WebSocket\(|\.src\s*=|\.open\("GET",)\s*"""
+    r"""(?:\bimport\s*\(?|\bfrom|\bimportScripts\(|\bfetch\(|\bnew (?:Worker|WebSocket)\(|\.src\s*=)\s*"""
     r"""["'`](?P<url>(?:https?:|wss?:)?//[^"'`]+)["'`]"""
 )
 SERVERS = "unpkg|cdn\\.jsdelivr|cdnjs\\.cloudflare|esm\\.sh|fonts\\.googleapis|fonts\\.gstatic"

@@ -37,7 +37,7 @@ body{{font:1.1rem/1.6 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padd
 """
 HEAD = re.compile(r"<head>\s*(?P<charset><meta charset=[^>]*>)?")
 INLINE_SCRIPT = re.compile(r"<script(?P<attributes>(?![^>]*\bsrc=)[^>]*)>(?P<code>.*?)</script>", re.DOTALL)
-OUR_FILE = re.compile(r'(?P<before>(?:href|src)="(?:\.\./)*)edu/(?P<name>app\.(?:css|js))"')
+OUR_FILE = re.compile(r'(?P<before>(?:href|src)="(?:\.{1,2}/)*)edu/(?P<name>app\.(?:css|js))"')
 BASE = re.compile(r'new URL\("[^"]*",location\)')
 SEARCH_DIALOG = re.compile(r'<div class="md-search" data-md-component="search" role="dialog">')
 UNUSED = (
