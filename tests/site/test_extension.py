@@ -162,7 +162,15 @@ class TestBlocks:
         assert len(lab.find_all("li", class_="edu-case")) == len(data["cases"])
         assert "solution" not in data
 
-    def test_a_block_inside_an_admonition_stays_inside(self, render: Render) -> None:
+    def test_headings_inside_a_block_follow_its_own(self, render: Render) -> None:
+        body = "id: w\ncards:\n  - title: T\n    text: |\n      ## Rules\n\n      ### More"
+        page = soup(render(block("walk", body)))
+        assert [(heading.name, heading["id"]) for heading in page.find_all(["h5", "h6"])] == [
+            ("h5", "walk-w-1-rules"),
+            ("h6", "walk-w-1-more"),
+        ]
+
+    def test_a_block_inside_a_list_stays_inside(self, render: Render) -> None:
         text = "- item\n\n    " + block("quiz", "id: n\nquestion: Q?\nanswer: 1\ntolerance: 0\nwhy: W.").replace(
             "\n", "\n    "
         )
@@ -174,8 +182,12 @@ class TestTables:
     @pytest.mark.behaviour(14)
     def test_tables_scroll_inside_a_container_that_the_keyboard_reaches(self, render: Render) -> None:
         holder = soup(render("| a |\n|---|\n| 1 |")).table.parent
-        assert (holder["class"], holder["tabindex"], holder["role"]) == (["edu-scroll"], "0", "region")
+        assert (holder["class"], holder["tabindex"], holder["role"]) == (["edu-scroll"], "0", "group")
         assert holder["aria-label"]
+
+    def test_tables_inside_blocks_scroll_too(self, render: Render) -> None:
+        body = "id: w\ncards:\n  - title: T\n    text: |\n      | a |\n      |---|\n      | 1 |"
+        assert soup(render(block("walk", body))).table.parent["class"] == ["edu-scroll"]
 
     def test_a_head_without_words_is_dropped(self, render: Render) -> None:
         assert soup(render("| | |\n|---|---|\n| a | b |")).thead is None

@@ -89,7 +89,7 @@ def test_the_page_shows_code_text_and_a_static_chart(executed) -> None:
     assert "[[= 1 ]]" in page.text
     stream, chart = page.find_all(class_="edu-output")
     assert stream.pre.text == "levels 15"
-    assert (stream["role"], stream["tabindex"]) == ("region", "0")
+    assert (stream["role"], stream["tabindex"]) == ("group", "0")
     assert chart.svg["role"] == "img"
     assert chart.find("style") is None
     assert json.loads(chart.find("script").string)["data"][0]["y"] == [1, 4, 9]

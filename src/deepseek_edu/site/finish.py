@@ -114,7 +114,8 @@ def _write_sitemap(site: Path, names: list[str]) -> None:
     """List the pages by relative address. Instant navigation reads this list; see `_mend_shell`."""
     entries = "\n".join(f"<url><loc>{name}</loc></url>" for name in ["./", *sorted(names)])
     (site / "sitemap.xml").write_text(
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{entries}\n'
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{entries}\n'
         "</urlset>\n",
         encoding="utf-8",
     )
@@ -122,14 +123,16 @@ def _write_sitemap(site: Path, names: list[str]) -> None:
 
 SITEMAP_ADDRESS = re.compile(r'\(new URL\((?P<text>(?:\w+|\w+\("loc",\w+\))\.textContent)\),(?P<base>\w+)\)')
 CODE_BAR = re.compile(r'"nav"(?=,\{class:"md-code__nav"\})')  # one nameless landmark for each block of code
+TABLES = '"table:not([class])"'
 FOREIGN = re.compile(r'"https://(?:unpkg\.com|cdn\.jsdelivr\.net)/[^"]*"')
 
 
 def _mend_shell(site: Path) -> None:
-    """Mend the shell's script: relative addresses in the sitemap, and no address of another site.
+    """Mend the shell's script: relative addresses in the sitemap, tables left alone, no address of another site.
 
     The shell wants absolute addresses in the sitemap and would lose instant navigation wherever the site is served from
-    another place. Its fallbacks for old browsers and diagrams, which it would load from public servers, are removed.
+    another place. It would put each table into a container that no keyboard reaches; ours have one already. Its
+    fallbacks for old browsers and diagrams, which it would load from public servers, are removed.
     """
     bundles = sorted(site.glob("assets/javascripts/bundle.*.js"))
     if len(bundles) != 1:
@@ -139,6 +142,9 @@ def _mend_shell(site: Path) -> None:
     if count < 1:
         raise SiteError(f"{bundles[0].name} does not read the sitemap as expected: adapt SITEMAP_ADDRESS in finish.py")
     text = CODE_BAR.sub('"div"', text)
+    if TABLES not in text:
+        raise SiteError(f"{bundles[0].name} does not wrap tables as expected: adapt TABLES in finish.py")
+    text = text.replace(TABLES, '"table.edu-never"')
     bundles[0].write_text(FOREIGN.sub('"data:,"', text), encoding="utf-8")
     words = words_of(site)
     for path in [*site.glob("assets/**/*.js"), *site.glob("assets/**/*.css")]:

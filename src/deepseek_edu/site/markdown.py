@@ -14,24 +14,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as etree
 
 from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.preprocessors import Preprocessor
-from markdown.treeprocessors import Treeprocessor
 
 from deepseek_edu.site.blocks import RENDERERS
 from deepseek_edu.site.errors import SourceError
 from deepseek_edu.site.page import PageContext, Project
 from deepseek_edu.site.source import Place, outside_code, pieces
+from deepseek_edu.site.trees import FirstTooltips, ScrollTables
 from deepseek_edu.site.values import formatted
 
 INLINE = re.compile(r"\[\[(?P<kind>=|claim\b)(?P<body>.*?)\]\](?!\])")
 OPEN_INLINE = re.compile(r"\[\[(=|claim\b)")
 PAGE = re.compile(r"<!-- edu-page: (?P<depth>\d+) -->\s*$")
-SCROLLER = {"class": "edu-scroll", "role": "region", "aria-label": "Table", "tabindex": "0"}
-NO_TOOLTIPS = {"h1", "h2", "h3", "h4", "h5", "h6", "a", "dt", "th", "code"}
 ELEMENTS = ["edu-chapter", "edu-chart", "edu-lab", "edu-progress", "edu-quiz", "edu-walk", "edu-widget"]
 
 
@@ -80,57 +77,6 @@ class EduPreprocessor(Preprocessor):
         if left := OPEN_INLINE.search(replaced):
             raise SourceError(place.file, place.line, f"{left.group()} without its end", "]] on the same line")
         return replaced
-
-
-class ScrollTables(Treeprocessor):
-    """Put each table into a scroll container that the keyboard reaches, so that no page grows wider than a phone.
-
-    A head without words, which Markdown cannot avoid, is dropped: screen readers would announce empty headers.
-    """
-
-    def run(self, root: etree.Element) -> None:
-        for parent in list(root.iter()):
-            for position, child in enumerate(list(parent)):
-                if child.tag == "table":
-                    head = child.find("thead")
-                    if head is not None and not "".join(head.itertext()).strip():
-                        child.remove(head)
-                    holder = etree.Element("div", SCROLLER)
-                    holder.tail, child.tail = child.tail, None
-                    parent[position] = holder
-                    holder.append(child)
-
-
-class FirstTooltips(Treeprocessor):
-    """Keep a glossary tooltip where a term first appears in the prose of a page, and nowhere in headings and links."""
-
-    def run(self, root: etree.Element) -> None:
-        seen: set[str] = set()
-        self._thin(root, seen, inside=False)
-
-    def _thin(self, element: etree.Element, seen: set[str], inside: bool) -> None:
-        inside = inside or element.tag in NO_TOOLTIPS
-        for child in list(element):
-            if child.tag != "abbr":
-                self._thin(child, seen, inside)
-                continue
-            term = "".join(child.itertext())
-            if inside or term in seen:
-                _unwrap(element, child)
-            else:
-                seen.add(term)
-
-
-def _unwrap(parent: etree.Element, child: etree.Element) -> None:
-    """Replace an element without children by its text."""
-    text = (child.text or "") + (child.tail or "")
-    position = list(parent).index(child)
-    if position == 0:
-        parent.text = (parent.text or "") + text
-    else:
-        before = parent[position - 1]
-        before.tail = (before.tail or "") + text
-    parent.remove(child)
 
 
 class EduExtension(Extension):

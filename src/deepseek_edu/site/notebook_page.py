@@ -19,6 +19,8 @@ from deepseek_edu.site.page import json_script
 
 TEMPLATES = Path(__file__).with_name("templates")
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+SCRIPT = re.compile(r"(?is)<script.*?</script>")
+OWN_SCROLLER = re.compile(r"\boverflow(?:-x|-y)?\s*:\s*(?:auto|scroll)\s*;?")  # the output's container scrolls
 PLOTLY = "application/vnd.plotly.v1+json"
 
 
@@ -99,7 +101,7 @@ def _output(output: Any, prefix: str) -> str:
         alt = html.escape(data.get("text/plain", "picture"), quote=True)
         return _block(f'<img alt="{alt}" src="data:image/png;base64,{data["image/png"].strip()}">')
     if "text/html" in data:
-        return _block(re.sub(r"(?is)<script.*?</script>", "", data["text/html"]))
+        return _block(OWN_SCROLLER.sub("", SCRIPT.sub("", data["text/html"])))
     return _text(data.get("text/plain", ""))
 
 
@@ -111,7 +113,7 @@ def _text(text: str, style: str = "") -> str:
 def _block(inner: str, style: str = "") -> str:
     classes = f"edu-output {style}".strip()
     return _one_line(
-        f'<div class="{classes}" role="region" aria-label="Output" tabindex="0" data-search-exclude>{inner}</div>'
+        f'<div class="{classes}" role="group" aria-label="Output" tabindex="0" data-search-exclude>{inner}</div>'
     )
 
 

@@ -78,7 +78,8 @@ def page(root: Path) -> str:
     rows = "\n".join(f"| {n.name} | {n.version} | {n.licence} | {n.use} |" for n in notices)
     texts = "\n".join(
         f"<details><summary>{html.escape(n.name)} {n.version}: {n.licence}</summary>"
-        f'<pre tabindex="0">{_one_line(n.text)}</pre></details>'
+        f'<div class="edu-output" tabindex="0" role="group" aria-label="{html.escape(n.name)}">'
+        f"<pre>{_one_line(n.text)}</pre></div></details>"
         for n in notices
     )
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from html import escape
@@ -14,7 +15,9 @@ from markdown import Markdown
 from deepseek_edu.site.claims import Claim, badge, verified_ledger
 from deepseek_edu.site.errors import SourceError, one_of
 from deepseek_edu.site.source import Place
+from deepseek_edu.site.trees import ScrollTablesExtension
 
+HEADING = re.compile(r"(?m)^(#{1,6}) ")
 NESTED = ["attr_list", "tables", "sane_lists", "pymdownx.superfences", "pymdownx.highlight", "pymdownx.arithmatex"]
 NESTED_OPTIONS = {
     "pymdownx.arithmatex": {"generic": True},
@@ -77,12 +80,18 @@ class PageContext:
         return self.counts[id]
 
     def markdown(self, text: str, place: Place, prefix: str = "", level: int = 4) -> str:
-        """Render Markdown inside a block. Headings start at `level` and get ids that begin with `prefix`."""
+        """Render Markdown inside a block. Its highest headings become `level`; ids begin with `prefix`."""
         lines = text.rstrip().split("\n")
         source = "\n".join(self.inline(line, place.after(number)) for number, line in enumerate(lines))
-        toc = {"baselevel": level, "permalink": False, "slugify": lambda words, sep: f"{prefix}-{_slug(words, sep)}"}
+        highest = min((len(marks) for marks in HEADING.findall(source)), default=1)
+
+        def slugify(words: str, separator: str) -> str:
+            return f"{prefix}-{_slug(words, separator)}"
+
+        toc = {"baselevel": level - highest + 1, "permalink": False, "slugify": slugify}
         options = {**NESTED_OPTIONS, "toc": toc}
-        return Markdown(extensions=[*NESTED, "toc"], extension_configs=options).convert(source)
+        extensions = [*NESTED, "toc", ScrollTablesExtension()]
+        return Markdown(extensions=extensions, extension_configs=options).convert(source)
 
     def phrase(self, text: str, place: Place) -> str:
         """Render one paragraph of Markdown without its `<p>`."""
@@ -116,7 +125,7 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[Any]], caption: str = 
     named = f"<caption>{escape(caption)}</caption>" if caption else ""
     label = escape(caption or "Table", quote=True)
     return (
-        f'<div class="edu-scroll" role="region" aria-label="{label}" tabindex="0"><table class="edu-table">{named}'
+        f'<div class="edu-scroll" role="group" aria-label="{label}" tabindex="0"><table class="edu-table">{named}'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
