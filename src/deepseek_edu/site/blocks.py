@@ -44,7 +44,9 @@ def render_widget(piece: Piece, page: PageContext) -> str:
         raise SourceError(
             at.file, at.line, f"values that the widget {id} refuses ({error})", "values of its controls"
         ) from error
-    return _excluded(html, "edu-widget")
+    # a group and no landmark: the same widget may stand on a page twice, under the same name
+    html = html.replace('<section class="edu-widget"', '<section class="edu-widget" role="group"', 1)
+    return html.replace("<edu-widget ", "<edu-widget data-search-exclude ", 1)
 
 
 def render_lab(piece: Piece, page: PageContext) -> str:
@@ -147,11 +149,6 @@ def _card(id: str, number: int, card: Lines, page: PageContext) -> str:
     text = page.markdown(card["text"], card.line_of("text").after(1), prefix=f"{id}-{number}", level=5)
     title = page.phrase(card["title"], card.line_of("title"))
     return f'<li class="edu-walk__card"><p class="edu-walk__title"><strong>{title}</strong></p>{text}{drawn}</li>'
-
-
-def _excluded(html: str, tag: str) -> str:
-    """Keep an element out of the search index."""
-    return html.replace(f"<{tag} ", f"<{tag} data-search-exclude ", 1)
 
 
 RENDERERS: dict[str, Callable[[Piece, PageContext], str]] = {
