@@ -1,0 +1,95 @@
+"""The names that released configuration files use, and which field of `ModelConfig` each one is.
+
+Two spellings exist: `inference/config.json` (the reference code's own) and the Hugging Face `config.json`, which V4.1
+nests in `text_config` and `vision_config`. Standard library only.
+"""
+
+HUGGING_FACE_TEXT = {
+    "hidden_size": "dim",
+    "num_hidden_layers": "n_layers",
+    "num_nextn_predict_layers": "n_mtp_layers",
+    "max_position_embeddings": "max_positions",
+    "rms_norm_eps": "norm_eps",
+    "num_attention_heads": "n_heads",
+    "qk_rope_head_dim": "rope_head_dim",
+    "sliding_window": "window_size",
+    "moe_intermediate_size": "moe_inter_dim",
+    "num_experts_per_tok": "n_activated_experts",
+    "scoring_func": "score_func",
+    "routed_scaling_factor": "route_scale",
+    "num_hash_layers": "n_hash_layers",
+    "kv_source_layer_ids": "kv_source_layers",
+    "index_source_layer_ids": "index_source_layers",
+    "candidate_source_layer_id": "candidate_source_layer",
+    "engram_pad_token_id": "engram_pad_id",
+    "dspark_num_experts_per_tok": "dspark_n_activated_experts",
+}
+
+HUGGING_FACE_VISION = {
+    "num_hidden_layers": "vision_n_layers",
+    "hidden_size": "vision_dim",
+    "num_attention_heads": "vision_n_heads",
+    "intermediate_size": "vision_inter_dim",
+    "patch_size": "vision_patch_size",
+    "rope_theta": "vision_rope_theta",
+    "downsample_ratio": "vision_downsample_ratio",
+    "max_image_tokens": "vision_max_tokens",
+    "min_pixels": "vision_min_pixels",
+}
+
+ROPE_SCALING = {
+    "factor": "rope_factor",
+    "original_max_position_embeddings": "original_seq_len",
+    "beta_fast": "beta_fast",
+    "beta_slow": "beta_slow",
+}
+
+
+def read_released(released, known):
+    """Return {field of ModelConfig: value} from the content of a released file.
+
+    Args:
+        released: dict, either spelling.
+        known: names of the fields of ModelConfig.
+
+    Raises:
+        TypeError: released is no dict.
+
+    >>> read_released({"hidden_size": 8, "torch_dtype": "bfloat16"}, {"dim"})
+    {'dim': 8}
+    """
+    if not isinstance(released, dict):
+        raise TypeError(f"released must be a dict, as json.load returns it; got {type(released).__name__}")
+    merged = dict(released)
+    merged.update(released.get("text_config") or {})
+    renames = HUGGING_FACE_TEXT if "hidden_size" in merged else {"max_image_tokens": "vision_max_tokens"}
+    values = {}
+    for name, value in merged.items():
+        field = renames.get(name, name)
+        if field in known and value is not None:
+            values[field] = value
+    for name, value in (merged.get("rope_scaling") or merged.get("rope_parameters") or {}).items():
+        if ROPE_SCALING.get(name) in known:
+            values[ROPE_SCALING[name]] = value
+    for name, value in (released.get("vision_config") or {}).items():
+        if HUGGING_FACE_VISION.get(name) in known and value is not None:
+            values[HUGGING_FACE_VISION[name]] = value
+    if merged.get("model_type") in ("deepseek_v4", "deepseek_v4_text") and not values.get("kv_source_layers"):
+        values.update(_v4_sources(values))
+    return values
+
+
+def _v4_sources(values):
+    """What V4 files leave unsaid: every compressed layer is its own source; draft stages are counted by the ratios."""
+    layers, ratios = values.get("n_layers", 0), list(values.get("compress_ratios", ()))
+    sources = {
+        "generation": "v4",
+        "kv_source_layers": [layer for layer in range(min(layers, len(ratios))) if ratios[layer]],
+        "index_source_layers": [layer for layer in range(min(layers, len(ratios))) if ratios[layer] == 4],
+    }
+    if len(ratios) > layers:
+        sources["n_mtp_layers"] = len(ratios) - layers
+    for name in ("n_routed_experts", "n_activated_experts"):
+        if f"dspark_{name}" not in values and name in values:
+            sources[f"dspark_{name}"] = values[name]
+    return sources
