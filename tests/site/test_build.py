@@ -133,7 +133,11 @@ CLASSES = ["edu-figure", "edu-run", "edu-head", "edu-output", "edu-math", "edu-s
 
 
 def content_of(path: Path) -> BeautifulSoup:
-    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").find("article")
+    """Return a page's article. The mark for the search index is left out: Zensical removes it when it has obeyed it."""
+    content = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser").find("article")
+    for element in content.find_all(attrs={"data-search-exclude": True}):
+        del element["data-search-exclude"]
+    return content
 
 
 @pytest.fixture(scope="module")
