@@ -146,6 +146,17 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return built_site(), build(ROOT, folder / "site", "zensical", work=folder / "work").site
 
 
+@pytest.mark.parametrize(
+    ("text", "told"), [("[gone](gone.md)", "gone.md"), ("[[= 1 / 0 ]]", "course/index.md:10: found [[= 1 / 0 ]]")]
+)
+def test_the_other_shell_is_as_strict(small_site: Path, tmp_path: Path, text: str, told: str) -> None:
+    root = make_project(tmp_path / "root", {"index.md": f"{PAGES['index.md']}\n{text}\n"}, notebook=None)
+    with pytest.raises(SiteError) as error:
+        build(root, root / "site", "zensical")
+    assert told in str(error.value)
+    assert not (root / "site").exists()
+
+
 def test_both_shells_give_the_same_pages(both: tuple[Path, Path]) -> None:
     material, zensical = ({path for path in files_of(site) if path.endswith(".html")} for site in both)
     assert material == zensical

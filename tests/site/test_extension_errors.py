@@ -82,7 +82,7 @@ def test_a_malformed_block_is_told_with_its_line(
 
 
 INLINE = [
-    ("[[= quant.nothing ]]", "AttributeError", "math, quant"),
+    ("[[= quant.nothing ]]", "AttributeError", "quant"),
     ("[[= 1 + ]]", "SyntaxError", "a Python expression"),
     ("[[= open('x') ]]", "NameError", "a Python expression"),
     ("[[= 3 | q ]]", "the format 'q'", ".1f"),

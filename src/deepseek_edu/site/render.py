@@ -15,6 +15,7 @@ from deepseek_edu.site.errors import SiteError
 from deepseek_edu.site.prepare import Staged
 
 SHELLS = ("material", "zensical")
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
 EXTENSION = "deepseek_edu.site.markdown"
 
 
@@ -56,12 +57,14 @@ def _relevant(said: str) -> str:
     """Return the warnings and errors of the shell, with the lines that belong to them."""
     kept: list[str] = []
     told = False
+    said = ANSI.sub("", said)
     for line in said.splitlines():
         if re.match(r"(WARNING|ERROR|INFO|DEBUG|Aborted|Error|Caused by)", line):
             told = not line.startswith(("INFO", "DEBUG"))
         if told and line.strip():
             kept.append(line)
-    return "\n".join(kept or said.splitlines()[-25:])
+    without_trace = said.partition("Traceback (most recent call last)")[0].strip()
+    return "\n".join(kept or (without_trace or said).splitlines()[-60:])
 
 
 def _config(root: Path, staged: Staged, out: Path) -> str:
