@@ -180,7 +180,11 @@ export function here(id) {
 }
 
 /** The page's store. */
-export const store = new Store(() => localStorage);
+export const store = new Store(() => {
+  // the shell's first script puts an empty stand-in where the browser refuses its storage
+  if ("refused" in localStorage) throw new DOMException("storage is refused", "SecurityError");
+  return localStorage;
+});
 globalThis.addEventListener?.("storage", ({ key }) => {
   if (key === KEY || key === null) store.dispatchEvent(new CustomEvent("change"));
 });

@@ -6,6 +6,7 @@ anything, thrown an error or broken the Content-Security-Policy, whatever the te
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,9 +40,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def site() -> Path:
-    """The finished site, built once for the whole run."""
-    return built_site()
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the finished site, so that a build during the run changes nothing under the tests."""
+    return Path(shutil.copytree(built_site(), tmp_path_factory.mktemp("site") / "site"))
 
 
 @dataclass

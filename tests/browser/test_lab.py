@@ -57,10 +57,9 @@ def lab(visit) -> Lab:
 
 
 def with_encode(body: str) -> str:
-    """The right solution with `encode` replaced by one that first does something else."""
-    return (
-        SOLUTION + f"\n\n_right_encode = encode\n\ndef encode(values):\n    {body}\n    return _right_encode(values)\n"
-    )
+    """The right solution, but `encode` does something else before it calls the right one."""
+    right = SOLUTION.replace("def encode(", "def right_encode(")
+    return right + f"\n\ndef encode(*args):\n    {body}\n    return right_encode(*args)\n"
 
 
 def test_the_solution_passes(lab):

@@ -105,7 +105,8 @@ def test_a_bad_progress_file_changes_nothing(visit, tmp_path, content):
 @pytest.mark.parametrize(
     "trouble",
     [
-        "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no', 'SecurityError'); }})",
+        "Object.defineProperty(window, 'localStorage',"
+        " {configurable: true, get() { throw new DOMException('no', 'SecurityError'); }})",
         "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }",
     ],
 )

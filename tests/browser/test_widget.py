@@ -1,12 +1,11 @@
 """The widget on the page: precomputed moves, live results equal to CPython's, editing the mechanism, the keyboard."""
 
-import json
 import random
 
 import pytest
 
 from deepseek_edu import widgets
-from deepseek_edu.widgets.compare import views_agree
+from deepseek_edu.widgets.compare import differences
 from tests.browser.conftest import CHAPTER, serving
 
 RUNTIME = "**/edu/runtime/**"
@@ -58,7 +57,8 @@ def test_live_views_equal_cpython_on_fifty_random_settings(visit):
         here = widgets.evaluate("fp4", values)
         there = page.evaluate(ANSWER, values)
         assert there["ok"], there
-        assert views_agree(json.loads(json.dumps(here.data())), there["data"]) is None, values
+        found = differences(here, there)
+        assert found == [], values
         assert there["summary"] == here.summary
 
 
@@ -204,7 +204,7 @@ def test_blocked_webassembly_gets_one_plain_sentence(open_context):
     page.wait_for_selector("edu-widget[data-state=error]")
     said = page.locator("edu-widget .edu-status").first.inner_text()
     assert "WebAssembly" in said
-    assert page.locator("edu-widget svg[role=img]").first.is_visible()
+    assert page.locator("edu-widget [role=img]:visible").first.is_visible()
 
 
 @pytest.mark.behaviour(4)
@@ -219,7 +219,7 @@ def test_a_missing_runtime_file_is_named(open_context, name):
     page.wait_for_selector("edu-widget[data-state=error]", timeout=30_000)
     said = page.locator("edu-widget .edu-status").first.inner_text()
     assert name.split(".")[0] in said
-    assert page.locator("edu-widget svg[role=img]").first.is_visible()
+    assert page.locator("edu-widget [role=img]:visible").first.is_visible()
 
 
 @pytest.mark.behaviour(1)

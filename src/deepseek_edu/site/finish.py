@@ -39,6 +39,12 @@ HEAD = re.compile(r"<head>\s*(?P<charset><meta charset=[^>]*>)?")
 INLINE_SCRIPT = re.compile(r"<script(?P<attributes>(?![^>]*\bsrc=)[^>]*)>(?P<code>.*?)</script>", re.DOTALL)
 OUR_FILE = re.compile(r'(?P<before>(?:href|src)="(?:\.{1,2}/)*)edu/(?P<name>app\.(?:css|js))"')
 BASE = re.compile(r'new URL\("[^"]*",location\)')
+# The shell reads both storages without asking whether the browser allows it; refused ones become empty ones.
+STORAGE_GUARD = (
+    'for(const name of["localStorage","sessionStorage"])try{window[name].length}catch{'
+    "Object.defineProperty(window,name,{value:"
+    "{refused:true,length:0,getItem:()=>null,setItem(){},removeItem(){},key:()=>null}})}\n"
+)
 SEARCH_DIALOG = re.compile(r'<div class="md-search" data-md-component="search" role="dialog">')
 UNUSED = (
     "**/*.map",
@@ -93,6 +99,8 @@ def _page(name: str, text: str, names: dict[str, str], scripts: dict[str, str]) 
             return found.group()
         # the address of the site follows from the address of this very script
         code = BASE.sub('new URL("../",document.currentScript.src)', found["code"].strip())
+        if "__md_scope=" in code:
+            code = STORAGE_GUARD + code
         file = f"shell-{hashlib.sha256(code.encode()).hexdigest()[:10]}.js"
         scripts[file] = code + "\n"
         return f'<script{found["attributes"]} src="{up}edu/{file}"></script>'
