@@ -1,0 +1,278 @@
+"""The whole model: embedding, layers, logits; prefill in one piece or in chunks, decode of one or several tokens.
+
+The first half of the layers is a causal encoder, the second a decoder that reads one global memory: the compressed
+entries of the first decoder layer, made from the encoder's output. Once the encoder has run, the decoder is needed
+only for tokens whose logits, or whose window entries, are needed later. `prefill` can skip it for most of a prompt:
+
+    decoder     decoder layers run on                   what they see               result
+    "all"       all tokens                              everything                  exact
+    "exact"     W + (layers above)·(W − 1) last tokens  everything                  exact
+    "report"    the last W tokens                       windows cut at their start  approximate (report, section 3.2.2)
+    "serving"   the last W tokens                       as "report", but the first  approximate (as served by vLLM)
+                                                        decoder layer sees its whole window
+
+One sequence at a time; a batch is a loop. Source: report, sections 2 and 3; reference `Transformer.forward`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepseek_edu.reference import block, csa2, engram, mhc, moe, norms, rope
+from deepseek_edu.reference import cache as caches
+from deepseek_edu.reference import weights as names
+
+DECODER_ROWS = ("all", "exact", "report", "serving")
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a forward pass returns, for the last R of its tokens (all of them unless the decoder was skipped)."""
+
+    logits: np.ndarray  # [R V]
+    main_hidden: np.ndarray  # [R' targets·C], what the drafter reads; R' ≥ R
+    choices: dict  # layer -> int64 [R'' K], entries chosen
+    hashes: np.ndarray | None  # int64 [T modules rows], of all tokens
+    layer_tokens: int  # how many tokens all layers together have processed
+
+
+class Model:
+    """DeepSeek-V4.1 in NumPy.
+
+    Args:
+        config: ModelConfig, generation "v4.1".
+        weights: {released name: array}; kept as `dtype`.
+        token_map: compressed id of each token id, for the Engram hash; needed if the model has Engram layers.
+        dtype: NumPy type of all arithmetic.
+
+    Raises:
+        ValueError: weights are missing, unknown or misshapen (all are listed), or the token map does not fit.
+    """
+
+    def __init__(self, config, weights, token_map=None, dtype=np.float64):
+        if config.generation != "v4.1":
+            raise ValueError(f"config.generation must be 'v4.1'; got {config.generation!r}; V4 is in v4_model.py")
+        names.check_weights(weights, config)
+        self.config, self.dtype = config, np.dtype(dtype)
+        weights = {name: np.asarray(array, dtype) for name, array in weights.items()}
+        self.weights = weights
+        self.embed, self.head, self.norm = (weights[f"{name}.weight"] for name in ("embed", "head", "norm"))
+        self.plans = config.schedule()[: config.n_layers]
+        self.layers = [names.under(weights, f"layers.{layer}.") for layer in range(config.n_layers)]
+        self.stages = [names.under(weights, f"mtp.{stage}.") for stage in range(config.n_mtp_layers)]
+        self.layer_parts = [_parts(w) for w in self.layers]
+        self.stage_parts = [_parts(w) for w in self.stages]
+        self.frequencies = {ratio: rope.layer_frequencies(config, ratio) for ratio in {0, *config.compress_ratios}}
+        if config.engram_layer_ids and token_map is None:
+            raise ValueError("token_map is needed: the model has Engram layers; see engram.compressed_token_map")
+        self.hash = engram.EngramHash(config, token_map) if config.engram_layer_ids else None
+
+    def new_cache(self, quantized=True, spare=None):
+        """Return an empty Cache for one sequence."""
+        return caches.Cache(self.config, quantized, self.dtype, spare)
+
+    # Feeding tokens
+
+    def forward(self, ids, cache, types=None, features=None, stale_index_keys=False):
+        """Process the next tokens of a sequence in all layers.
+
+        Args:
+            ids: [T], 1 or more.
+            cache: Cache; grows by T positions.
+            types: [T] or None: −1 text, 0 image start, 1 image, 2 newline, 3 image end.
+            features: [number of tokens inside image spans, C] that take the place of their embeddings, or None.
+            stale_index_keys: reproduce the released decode's defect (csa2.py).
+
+        Returns:
+            Output for all T tokens.
+
+        Raises:
+            ValueError: an id outside the vocabulary, an empty call, or lengths that differ.
+        """
+        streams, pre, mask, hashes = self._begin(ids, cache, types, features)
+        run = _Run(self, cache, cache.length, mask, hashes, csa2.Published(stale_index_keys=stale_index_keys))
+        streams, pre = run.layers(streams, pre, self.plans)
+        self._advance(cache, len(streams))
+        return self._output(streams, pre, run)
+
+    def prefill(self, ids, cache, types=None, features=None, chunk=None, decoder="all"):
+        """Process a prompt.
+
+        Args:
+            ids, cache, types, features: as in `forward`.
+            chunk: tokens at a time, or None for all at once; memory falls with it, the result stays the same.
+            decoder: which tokens the decoder layers run on, a key of the table above.
+
+        Returns:
+            Output. With decoder="all" its rows are those of the last chunk; otherwise those that were needed.
+        """
+        if decoder not in DECODER_ROWS:
+            raise ValueError(f"decoder must be one of {', '.join(DECODER_ROWS)}; got {decoder!r}")
+        ids = np.asarray(ids)
+        chunk = len(ids) if chunk is None else chunk
+        if chunk < 1:
+            raise ValueError(f"chunk must be 1 or more tokens, and ids not empty; got chunk {chunk}, {len(ids)} ids")
+        pieces = [slice(first, first + chunk) for first in range(0, len(ids), chunk)]
+        if decoder == "all":
+            for piece in pieces:
+                output = self.forward(ids[piece], cache, *_cut(types, features, piece))
+            return output
+        return self._prefill_skipping(ids, cache, types, features, pieces, decoder)
+
+    def decode(self, ids, cache, **options):
+        """Process one or several new tokens; the same as `forward`. Returns Output."""
+        return self.forward(np.atleast_1d(ids), cache, **options)
+
+    # Steps of a forward pass
+
+    def _begin(self, ids, cache, types, features):
+        ids = np.asarray(ids)
+        if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu":
+            raise ValueError(f"ids must be one or more integers in a list; got shape {ids.shape}, type {ids.dtype}")
+        if ids.min() < 0 or ids.max() >= self.config.vocab_size:
+            raise ValueError(f"ids must be 0 … {self.config.vocab_size - 1}; got {ids.min()} … {ids.max()}")
+        if cache.config != self.config:
+            raise ValueError("cache belongs to another configuration; make it with model.new_cache()")
+        mask = None
+        embedded = self.embed[ids]  # T C
+        if types is not None:
+            types = np.asarray(types)
+            if types.shape != ids.shape:
+                raise ValueError(f"types must have the shape of ids, {ids.shape}; got {types.shape}")
+            mask = types >= 0
+            if features is not None:
+                if np.shape(features) != (mask.sum(), self.config.dim):
+                    raise ValueError(f"features must be {(int(mask.sum()), self.config.dim)}; got {np.shape(features)}")
+                embedded[mask] = features
+        hashes = None
+        if self.hash is not None:
+            compressed = self.hash.compress(ids, mask)  # T
+            hashes = self.hash.rows(compressed, cache.previous_ids())  # T modules rows
+            if cache.history.end != cache.length:
+                cache.history.restart(cache.length)
+            cache.history.write(cache.history.row_format.encode(compressed))
+        streams = np.repeat(embedded[:, None, :], self.config.hc_mult, axis=1)  # T S C
+        return streams, mhc.one_hot(len(ids), self.config.hc_mult, self.dtype), mask, hashes
+
+    def _advance(self, cache, tokens):
+        cache.length += tokens
+        cache.stored = max(cache.stored, cache.length)
+
+    def _output(self, streams, pre, run):
+        hidden = mhc.collapse(streams, pre)  # R C
+        logits = norms.rms_norm(hidden, self.norm, self.config.norm_eps) @ self.head.T  # R V
+        rows = min((len(mean) for mean in run.means), default=0)
+        means = [mean[len(mean) - rows :] for mean in run.means]
+        main_hidden = np.concatenate(means, axis=-1) if means else np.zeros((len(logits), 0))
+        return Output(logits, main_hidden, run.published.choices, run.hashes, run.layer_tokens)
+
+    def _prefill_skipping(self, ids, cache, types, features, pieces, decoder):
+        cut, first = self.config.decoder_start, cache.length
+        tail = decoder_rows(self.config, decoder)[0][0]
+        layer_tokens, hashes = 0, []
+        streams, pre, mask = None, None, None
+        for piece in pieces:
+            new_streams, new_pre, new_mask, new_hashes = self._begin(ids[piece], cache, *_cut(types, features, piece))
+            run = _Run(self, cache, cache.length, new_mask, new_hashes, csa2.Published())
+            new_streams, new_pre = run.layers(new_streams, new_pre, self.plans[:cut])
+            u = block.attention_input(new_streams, new_pre, self.layers[cut], self.config)
+            run.store(u, self.plans[cut])
+            self._advance(cache, len(u))
+            streams, pre = _join(streams, new_streams, tail), _join(pre, new_pre, tail)
+            mask = None if types is None else _join(mask, new_mask, tail)
+            layer_tokens += run.layer_tokens
+            hashes.append(new_hashes)
+        run = _Run(self, cache, cache.length - len(streams), mask, None, csa2.Published())
+        run.layer_tokens = layer_tokens
+        run.hashes = None if self.hash is None else np.concatenate(hashes)
+        rows = [(min(given, cache.length - first), asked) for given, asked in decoder_rows(self.config, decoder)]
+        streams, pre = run.layers(streams, pre, self.plans[cut:], rows)
+        return self._output(streams, pre, run)
+
+
+def decoder_rows(config, decoder):
+    """Return, for each decoder layer, (last tokens it gets, last tokens whose output it computes).
+
+    >>> from deepseek_edu.config import ModelConfig
+    >>> decoder_rows(ModelConfig.tiny(), "serving")
+    [(15, 8), (8, 8), (8, 8), (8, 8), (8, 8)]
+    >>> decoder_rows(ModelConfig.tiny(), "exact")
+    [(36, 29), (29, 22), (22, 15), (15, 8), (8, 1)]
+    """
+    window, layers = config.window_size, config.n_layers - config.decoder_start
+    if decoder == "exact":
+        given = [window + above * (window - 1) for above in range(layers - 1, -1, -1)]
+        return list(zip(given, [*given[1:], 1], strict=True))
+    rows = [(window, window)] * layers
+    if decoder == "serving":
+        rows[0] = (2 * window - 1, window)
+    return rows
+
+
+class _Run:
+    """One pass through layers: what the tokens of this call share."""
+
+    def __init__(self, model, cache, position, mask, hashes, published):
+        self.model, self.cache, self.position = model, cache, position
+        self.mask, self.hashes, self.published = mask, hashes, published
+        self.means, self.layer_tokens = [], 0
+
+    def store(self, u, plan):
+        """Make the global entries of tokens with attention inputs u [T C]."""
+        w = self.model.layer_parts[plan.index]["attn"]
+        csa2.store_global(u, self.position, w, plan, self.cache, self.model.frequencies[plan.ratio])
+
+    def layers(self, streams, pre, plans, rows=None):
+        """Run some layers; rows, per layer, is (tokens given, tokens computed), counted from the end."""
+        end = self.position + len(streams)
+        for number, plan in enumerate(plans):
+            given, asked = rows[number] if rows else (len(streams), len(streams))
+            given = min(given, len(streams))
+            streams, pre = streams[len(streams) - given :], pre[len(pre) - given :]
+            streams, pre = self._layer(streams, pre, plan, end - given, min(asked, given), storing=rows is None)
+        return streams, pre
+
+    def _layer(self, streams, pre, plan, position, asked, storing):
+        model, config, layer = self.model, self.model.config, plan.index
+        w, parts = model.layers[layer], model.layer_parts[layer]
+        frequencies = model.frequencies[plan.ratio]
+        mask = None if self.mask is None else self.mask[len(self.mask) - len(streams) :]
+        if plan.engram is not None:
+            rows = self.hashes[len(self.hashes) - len(streams) :, plan.engram]
+            streams = engram.engram(streams, rows, parts["engram"], config, mask)
+        if layer in config.dspark_target_layer_ids:
+            self.means.append(streams.mean(axis=1))  # R C
+
+        def attend(u):
+            if plan.mode == "full" and storing:
+                csa2.store_global(u, position, parts["attn"], plan, self.cache, frequencies)
+            return csa2.attend(
+                u, position, parts["attn"], plan, self.cache, frequencies, self.published, None if storing else asked
+            )
+
+        def feed(u):
+            seen = None if mask is None else mask[len(mask) - len(u) :]
+            return moe.moe(u, parts["ffn"], config.n_activated_experts, config, seen)
+
+        self.layer_tokens += asked
+        return block.block(streams, pre, w, attend, feed, config)
+
+
+def _parts(w):
+    return {part: names.under(w, f"{part}.") for part in ("attn", "ffn", "engram")}
+
+
+def _cut(types, features, piece):
+    """The types and features of one chunk; features are counted by the image tokens before it."""
+    if types is None:
+        return None, None
+    types = np.asarray(types)
+    if features is None:
+        return types[piece], None
+    before = int((types[: piece.start] >= 0).sum())
+    return types[piece], features[before : before + int((types[piece] >= 0).sum())]
+
+
+def _join(old, new, tail):
+    joined = new if old is None else np.concatenate([old, new])
+    return joined[-tail:]
