@@ -1,4 +1,4 @@
-"""A small static server for the finished site. One file, standard library only: a packed course carries it as `serve.py`.
+"""A small static server for the finished site: one file, standard library only; a packed course has it as `serve.py`.
 
 It gives every file its right type, compresses text and WebAssembly once, answers conditional requests, may serve under
 any prefix, and sends the same Content-Security-Policy as the pages name. `sitemap.xml` is written anew for the address
@@ -37,25 +37,21 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".mjs": "text/javascript; charset=utf-8",
     ".json": "application/json",
-    ".map": "application/json",
     ".ipynb": "application/x-ipynb+json",
     ".webmanifest": "application/manifest+json",
     ".wasm": "application/wasm",
     ".xml": "application/xml",
     ".svg": "image/svg+xml",
     ".png": "image/png",
-    ".jpg": "image/jpeg",
     ".ico": "image/x-icon",
     ".woff2": "font/woff2",
     ".txt": "text/plain; charset=utf-8",
-    ".md": "text/plain; charset=utf-8",
     ".py": "text/plain; charset=utf-8",
     ".csv": "text/csv; charset=utf-8",
     ".zip": "application/zip",
     ".whl": "application/zip",
-    ".gz": "application/gzip",
 }
-COMPRESSED_ALREADY = {".png", ".jpg", ".woff2", ".zip", ".gz", ".ico"}
+COMPRESSED_ALREADY = {".png", ".woff2", ".zip", ".ico"}
 # app-1a2b3c4d5e.js, bundle.a5f9d56c.min.js, KaTeX_Main-ARRPAO67.woff2, pyodide-314.0.4/…, wheels with a build tag
 HASHED = re.compile(r"(-[0-9a-f]{8,}\.\w+|-[0-9A-Z]{8}\.woff2|\.[0-9a-f]{8}\.min\.\w+)$|/pyodide-[\d.]+/|\.whl$")
 PORTS_TO_TRY = 20
@@ -153,7 +149,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self._not_found(with_body)
         below = path[len(prefix) :]
         if below == "sitemap.xml":
-            host = self.headers.get("Host") or "%s:%s" % self.server.server_address[:2]
+            host = self.headers.get("Host") or "{}:{}".format(*self.server.server_address[:2])
             data, packed, tag = Site.prepare(self.server.site.sitemap(f"http://{host}{prefix}"), ".xml")
             return self._send(200, data, packed, tag, TYPES[".xml"], with_body)
         file = self.server.site.find(below)
