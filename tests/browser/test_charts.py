@@ -62,7 +62,7 @@ def test_an_interactive_chart_follows_the_theme_and_the_width(visit):
         "before => getComputedStyle(document.querySelector('edu-chart .xtick text')).fill !== before", arg=before
     )
     page.set_viewport_size({"width": 400, "height": 800})
-    page.wait_for_function("document.querySelector('edu-chart .main-svg').getBoundingClientRect().width < 400")
+    page.wait_for_function("() => document.querySelector('edu-chart .main-svg').getBoundingClientRect().width < 400")
     chart.locator(".edu-chart__open").click()
     assert chart.locator(".edu-chart__static svg:visible").count() == 1
 

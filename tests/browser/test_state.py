@@ -97,7 +97,9 @@ def test_a_bad_progress_file_changes_nothing(visit, tmp_path, content):
     file = tmp_path / "bad.json"
     file.write_text(content)
     page.locator("edu-progress input[type=file]").set_input_files(file)
-    page.wait_for_function("document.querySelector('edu-progress .edu-notice').innerText.includes('not imported')")
+    page.wait_for_function(
+        "() => document.querySelector('edu-progress .edu-notice').innerText.includes('not imported')"
+    )
     assert kept(page) == before
 
 
@@ -131,7 +133,7 @@ def test_in_two_tabs_the_newest_text_wins_and_the_other_stays_in_reach(visit):
     second = visit.open(CHAPTER)
     assert Lab(second).code == "# from the first tab"
     write_and_save(second, "# from the second tab")
-    first.wait_for_function("document.querySelector('edu-lab .edu-notice').innerText.includes('another tab')")
+    first.wait_for_function("() => document.querySelector('edu-lab .edu-notice').innerText.includes('another tab')")
     assert Lab(first).code == "# from the second tab"
     first.locator("edu-lab .edu-notice button").click()
     assert Lab(first).code == "# from the first tab"

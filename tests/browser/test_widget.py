@@ -147,7 +147,7 @@ def test_a_link_carries_the_values_and_nonsense_in_it_is_ignored(visit):
     page = visit.open(CHAPTER)
     name = page.locator("edu-widget").first.get_attribute("id")
     page = visit.open(f"{CHAPTER}#{name}?value=2.5&ties=away")
-    page.wait_for_function("document.querySelector('edu-widget .edu-summary').innerText.includes('2.5')")
+    page.wait_for_function("() => document.querySelector('edu-widget .edu-summary').innerText.includes('2.5')")
     assert page.locator("edu-widget").first.locator("input[type=range]").first.input_value() == "2.5"
     expected = widgets.evaluate("fp4", {"value": 2.5, "ties": "away"}).summary
     assert page.locator("edu-widget .edu-summary").first.inner_text() == expected
