@@ -120,7 +120,6 @@ def test_files_of_other_sizes_are_read():
     outputs = {f"w/{name}": array for name, array in w.items()}
     outputs |= {"ids": ids, "noquant/prefill17/logits": output.logits[None], "engram_hashes17": output.hashes[None]}
     outputs["noquant/topk_idxs_L4"] = np.where(output.choices[4] < 0, -1, output.choices[4] + 17)[None]
-    dspark.insert_context(output.main_hidden, 0, runner.stages, cache, runner.frequencies[0])
     draft = dspark.draft(7, 17, runner, cache)
     outputs["noquant/decode/logits"] = output.logits[None, 15:]
     outputs["noquant/draft/ids"] = np.stack([[np.r_[9, draft.ids[1:] * 0], draft.ids]])

@@ -116,18 +116,14 @@ class NumpyRunner:
         model, found = self.model, {"logits": [], "ids": [], "draft_logits": [], "conf": []}
         for b, row in enumerate(ids):
             cache = model.new_cache(quantized)
-            output = model.prefill(row[:start], cache) if start else None
+            if start:
+                model.prefill(row[:start], cache)
             steps = {name: [] for name in found}
             for step, token in enumerate(row[start:]):
-                if draft_from is not None and output is not None:
-                    first = cache.length - len(output.main_hidden)
-                    dspark.insert_context(output.main_hidden, first, model.stages, cache, model.frequencies[0])
                 output = model.decode(token, cache, stale_index_keys=stale_index_keys)
                 steps["logits"].append(output.logits[-1])
                 if draft_from is not None:
-                    at = cache.length
-                    dspark.insert_context(output.main_hidden, at - 1, model.stages, cache, model.frequencies[0])
-                    draft, output = dspark.draft(draft_from[b, step], at, model, cache), None
+                    draft = dspark.draft(draft_from[b, step], cache.length, model, cache)
                     steps["ids"].append(draft.ids)
                     steps["draft_logits"].append(draft.logits)
                     steps["conf"].append(draft.confidence)

@@ -76,14 +76,12 @@ def decode(b, kind, steps=16, stale=False, drafts=True):
     """Decode the recorded tokens one by one; compare logits, and the drafts after each step."""
     model, data = tiny_model(), recorded()
     cache = model.new_cache(kind == "quant")
-    output = model.prefill(data["ids"][b, :24], cache)
+    model.prefill(data["ids"][b, :24], cache)
     name = "decode_stale_index_k" if stale else "decode"
-    dspark.insert_context(output.main_hidden, 0, model.stages, cache, model.frequencies[0])
     for step in range(steps):
         output = model.decode(data["ids"][b, 24 + step], cache, stale_index_keys=stale)
         assert gap(output.logits[0], data[f"{kind}/{name}/logits"][b, step]) < 1e-4
         if drafts:
-            dspark.insert_context(output.main_hidden, 24 + step, model.stages, cache, model.frequencies[0])
             draft = dspark.draft(data[f"{kind}/draft/ids"][b, step, 0], 25 + step, model, cache)
             np.testing.assert_array_equal(draft.ids, data[f"{kind}/draft/ids"][b, step])
             assert gap(draft.logits, data[f"{kind}/draft/logits"][b, step]) < 1e-4

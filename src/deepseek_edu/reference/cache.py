@@ -27,12 +27,13 @@ class Cache:
     Attributes:
         length: positions that have been processed.
         stored: positions whose compressed entries exist; above length only while a prefix is replayed.
+        highest: positions ever processed; above length after a rollback.
     """
 
     def __init__(self, config, quantized=True, dtype=np.float64, spare=None):
         self.config, self.quantized, self.dtype = config, quantized, np.dtype(dtype)
         self.spare = config.dspark_block_size if spare is None else spare
-        self.length = self.stored = 0
+        self.length = self.stored = self.highest = 0
         if quantized:
             self.window_format = storage.FP8Rows(config.head_dim, dtype)
             self.entry_format = storage.FP4Rows(config.head_dim, "e4m3", 16, dtype)
@@ -48,7 +49,7 @@ class Cache:
     def _clear_transient(self):
         c = self.config
         self.windows = [window.Ring(self.window_format, c.window_size, self.spare) for _ in range(c.n_layers)]
-        self.draft_windows = [window.Ring(self.window_format, c.window_size) for _ in range(c.n_mtp_layers)]
+        self.draft_windows = [window.Ring(self.window_format, c.window_size, self.spare) for _ in range(c.n_mtp_layers)]
         halves = storage.PlainRows(2 * c.head_dim, self.dtype)
         self.open_groups = {
             layer: window.Ring(halves, c.compress_ratios[layer] - 1, self.spare)
@@ -74,12 +75,13 @@ class Cache:
         Raises:
             ValueError: more is to be taken back than the spare slots allow.
         """
-        if not max(0, self.length - self.spare) <= length <= self.length:
+        least = max(0, self.highest - self.spare)
+        if not least <= length <= self.length:
             raise ValueError(
-                f"length must be {max(0, self.length - self.spare)} … {self.length}; got {length}; only the last "
-                f"{self.spare} positions can be taken back; make the cache with a larger spare"
+                f"length must be {least} … {self.length}; got {length}; only {self.spare} positions can be taken back; "
+                "make the cache with a larger spare"
             )
-        for ring in (*self.windows, *self.open_groups.values(), self.history):
+        for ring in (*self.windows, *self.draft_windows, *self.open_groups.values(), self.history):
             if ring.end > length:
                 ring.rollback(length)
         for layer, entries in self.entries.items():

@@ -79,7 +79,7 @@ def choose(u, narrow, positions, w, plan, cache, frequencies, published):
     if plan.pool == "source":
         blocks, size = config.candidate_topk_blocks, config.candidate_block_size
         published.pool = indexer.candidate_pool(scores, visible, blocks, size)
-    allowed = published.pool if plan.pool == "restricted" else None
+    allowed = published.pool[-len(u) :] if plan.pool == "restricted" else None
     choice = indexer.top_k(scores, visible, config.index_topk, allowed)  # T K
     published.choices[plan.index] = choice
     return choice

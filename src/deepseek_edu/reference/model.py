@@ -11,15 +11,19 @@ only for tokens whose logits, or whose window entries, are needed later. `prefil
     "serving"   the last W tokens                       as "report", but the first  approximate (as served by vLLM)
                                                         decoder layer sees its whole window
 
-One sequence at a time; a batch is a loop. Source: report, sections 2 and 3; reference `Transformer.forward`.
+Every pass also feeds the drafter's context windows (dspark.py). One sequence at a time; a batch is a loop.
+
+Left out: the rounding of activations to FP8 before quantised products and of streams to bfloat16.
+Source: report, sections 2 and 3; reference `Transformer.forward`.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from deepseek_edu.reference import block, csa2, engram, mhc, moe, norms, rope
+from deepseek_edu.reference import block, csa2, dspark, engram, mhc, moe, norms, rope
 from deepseek_edu.reference import cache as caches
+from deepseek_edu.reference import generate as generation
 from deepseek_edu.reference import weights as names
 
 DECODER_ROWS = ("all", "exact", "report", "serving")
@@ -123,6 +127,10 @@ class Model:
         """Process one or several new tokens; the same as `forward`. Returns Output."""
         return self.forward(np.atleast_1d(ids), cache, **options)
 
+    def generate(self, ids, max_new_tokens, **options):
+        """Continue a prompt; see `generate.generate` for the options. Returns generate.Generation."""
+        return generation.generate(self, ids, max_new_tokens, **options)
+
     # Steps of a forward pass
 
     def _begin(self, ids, cache, types, features):
@@ -156,6 +164,7 @@ class Model:
 
     def _advance(self, cache, tokens):
         cache.length += tokens
+        cache.highest = max(cache.highest, cache.length)
         cache.stored = max(cache.stored, cache.length)
 
     def _output(self, streams, pre, run):
@@ -164,6 +173,9 @@ class Model:
         rows = min((len(mean) for mean in run.means), default=0)
         means = [mean[len(mean) - rows :] for mean in run.means]
         main_hidden = np.concatenate(means, axis=-1) if means else np.zeros((len(logits), 0))
+        if self.stages:
+            first = run.cache.length - rows
+            dspark.insert_context(main_hidden, first, self.stages, run.cache, self.frequencies[0])
         return Output(logits, main_hidden, run.published.choices, run.hashes, run.layer_tokens)
 
     def _prefill_skipping(self, ids, cache, types, features, pieces, decoder):

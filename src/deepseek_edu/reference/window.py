@@ -50,7 +50,8 @@ class Ring:
         self.row_format, self.window, self.spare = row_format, window, spare
         self.slots = window + spare
         self.start = 0  # first position that exists
-        self.end = 0  # one past the last position written
+        self.end = 0  # one past the last position that counts
+        self.highest = 0  # one past the last position ever written; above end after a rollback
         self._parts = [np.zeros((self.slots, width), dtype) for width, dtype in row_format.parts]
 
     @property
@@ -65,7 +66,7 @@ class Ring:
 
     def restart(self, position):
         """Forget everything; the next row to come has this position."""
-        self.start = self.end = position
+        self.start = self.end = self.highest = position
 
     def write(self, parts):
         """Store encoded rows at the positions that follow `end`."""
@@ -74,6 +75,7 @@ class Ring:
         for stored, new in zip(self._parts, parts, strict=True):
             stored[positions % self.slots] = new[-self.slots :] if count else new
         self.end += count
+        self.highest = max(self.highest, self.end)
 
     def read(self, first, last):
         """Return the values of positions first … last − 1, [n width].
@@ -81,7 +83,7 @@ class Ring:
         Raises:
             IndexError: one of them has been overwritten or was never written.
         """
-        oldest = max(self.start, self.end - self.slots)
+        oldest = max(self.start, self.highest - self.slots)
         if first < last and not oldest <= first <= last <= self.end:
             raise IndexError(
                 f"positions {first} … {last - 1} were asked for; the ring holds {oldest} … {self.end - 1}; "
@@ -97,14 +99,7 @@ class Ring:
 
     def rollback(self, end):
         """Take back the positions from `end` on. Raises ValueError for more than the spare slots allow."""
-        least = max(self.start, self.end - self.spare)
+        least = max(self.start, self.highest - self.spare)
         if not least <= end <= self.end:
             raise ValueError(f"end must be {least} … {self.end}; got {end}; only {self.spare} rows can be taken back")
         self.end = end
-
-    def copy(self):
-        """Return an independent ring with the same content."""
-        other = Ring(self.row_format, self.window, self.spare)
-        other.start, other.end = self.start, self.end
-        other._parts = [part.copy() for part in self._parts]
-        return other
