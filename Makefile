@@ -27,7 +27,7 @@ mutants: $(VENV)/.dev ## show that each deliberately wrong variant is caught by 
 	@$(BIN)/python -m tests.mutants
 
 notebook: .venv-jupyter/.stamp ## open the notebooks in JupyterLab
-	@.venv-jupyter/bin/jupyter lab --notebook-dir=notebooks
+	@.venv-jupyter/bin/jupyter lab --notebook-dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
 bench: $(VENV)/.dev node_modules/.stamp ## measure speed and size against bare pages; results go to build/bench.json
 	@$(BIN)/python -m tests.browser.chromium
