@@ -3,7 +3,7 @@
 import sys
 
 from tests.mutants.mutation import SURVIVED, outcome
-from tests.mutants.quant_mutants import MUTANTS
+from tests.mutants.tables import MUTANTS
 
 
 def main():

@@ -51,6 +51,29 @@ def test_pieces_of_any_sizes_give_the_logits_of_one_piece(sizes, quantized, b):
     same_state(cache, other)
 
 
+def test_two_pieces_give_the_logits_of_one_piece():
+    model, ids = tiny_model(), recorded()["ids"][1][:19]
+    output, cache = whole(ids)
+    other = model.new_cache(quantized=False)
+    rows = [model.forward(piece, other).logits for piece in (ids[:11], ids[11:])]
+    assert gap(np.concatenate(rows), output.logits) < 1e-9
+    same_state(cache, other)
+
+
+def test_four_rejected_tokens_leave_no_trace():
+    """After 15 tokens a group of two is half filled; five more are fed and four of them taken back."""
+    model, ids = tiny_model(), recorded()["ids"][0]
+    for start in (15, 16):
+        cache = model.new_cache(quantized=False)
+        model.prefill(ids[:start], cache)
+        model.forward(np.concatenate([ids[start : start + 1], (ids[start + 1 : start + 5] + 11) % 96]), cache)
+        cache.rollback(start + 1)
+        _, other = whole(ids[: start + 1])
+        same_state(cache, other)
+        for rest in (ids[start + 1 : start + 3], ids[start + 3 : start + 5]):
+            assert gap(model.forward(rest, cache).logits, model.forward(rest, other).logits) < 1e-9
+
+
 @pytest.mark.parametrize("tokens", [1, 2, 7, 8, 9, 15, 16, 17, 24])
 def test_window_edges_one_token_at_a_time(tokens):
     """Window 8: lengths just below, at and above it and twice it; odd lengths leave a group half filled."""

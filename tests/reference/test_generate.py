@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.reference import dspark, generate, weights
+from deepseek_edu.reference import acceptance, dspark, generate, sampling, weights
 from deepseek_edu.reference import model as models
 
 from .test_feeding import same_state
@@ -63,10 +63,12 @@ def test_any_pattern_of_accepted_drafts_gives_the_plain_text_and_state(monkeypat
     same_state(other, cache)
 
 
-def test_a_rejected_draft_is_replaced_and_the_rest_is_taken_back(monkeypatch):
+def test_a_rejected_draft_is_replaced_and_the_rest_is_taken_back():
+    text = plain(30)[0].ids
     expected, _ = plain(12)
-    monkeypatch.setattr(dspark, "draft", oracle_drafter(plain(30)[0].ids, {3}))
-    got = tiny_model().generate(prompt(), 12, cache=tiny_model().new_cache(), stop=())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dspark, "draft", oracle_drafter(text, {3}))
+        got = tiny_model().generate(prompt(), 12, cache=tiny_model().new_cache(), stop=())
     assert got.accepted == [2, 5, 5]
     assert got.ids == expected.ids
 
@@ -96,6 +98,28 @@ def test_the_same_seed_gives_the_same_text():
     model = tiny_model()
     texts = [model.generate(prompt(9), 8, temperature=1.0, seed=seed, stop=()).ids for seed in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
+
+
+def test_the_distributions_reported_are_those_the_drafts_are_drawn_from():
+    """Both distributions that acceptance gets are softmaxes at the temperature of the draws."""
+    seen = []
+
+    def accept(drafts, proposed, wanted, rng):
+        seen.append((drafts, proposed, wanted))
+        return 0, 1
+
+    drawn = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(acceptance, "accept", accept)
+        original = sampling.sample
+        patch.setattr(sampling, "sample", lambda row, t, rng: drawn.append((row, t)) or original(row, t, rng))
+        tiny_model().generate(prompt(9), 2, temperature=0.7, seed=1, stop=())
+    (drafts, proposed, wanted), rows = seen[0], drawn[1:]
+    assert (len(drafts), wanted.shape) == (5, (6, 96))
+    for distribution, (row, temperature) in zip(proposed, rows, strict=True):
+        weights_of_row = np.exp((row - row.max()) / 0.7)
+        assert temperature == 0.7
+        assert gap(distribution, weights_of_row / weights_of_row.sum()) < 1e-12
 
 
 @pytest.mark.slow

@@ -130,6 +130,16 @@ def test_a_replay_feeds_the_last_window_again_and_writes_no_entry_twice():
         assert gap(state.entries[layer].read()[: 30 // ratio], before[layer]) == 0
 
 
+def test_the_first_replayed_token_sees_only_itself_in_its_window():
+    model, ids = tiny_model(), recorded()["ids"][0]
+    stored = model.new_cache()
+    model.prefill(ids[:30], stored)
+    state = replay.resume(model, stored, ids, 30)
+    assert [(first, len(rows)) for first, rows in (ring.latest() for ring in state.windows)] == [(22, 0)] * 8
+    model.forward(ids[22:25], state)
+    assert [(first, len(rows)) for first, rows in (ring.latest() for ring in state.windows)] == [(22, 3)] * 8
+
+
 def test_the_replayed_tokens_hash_the_real_ids_before_them():
     model, ids = tiny_model(), recorded()["ids"][0]
     stored = model.new_cache()

@@ -1,5 +1,6 @@
 """The tiny model of the recorded outputs."""
 
+import json
 from functools import cache
 from pathlib import Path
 
@@ -18,9 +19,10 @@ def recorded():
         return {name: file[name] for name in file.files}
 
 
+@cache
 def tiny_weights():
-    """{released name: array} of the recorded model."""
-    return {name[2:]: array for name, array in recorded().items() if name.startswith("w/")}
+    """{released name: float64 array} of the recorded model."""
+    return {name[2:]: array.astype(np.float64) for name, array in recorded().items() if name.startswith("w/")}
 
 
 def token_map():
@@ -28,9 +30,8 @@ def token_map():
     return np.arange(96) // 2
 
 
-@cache
 def tiny_model():
-    """The recorded model in NumPy."""
+    """The recorded model in NumPy, made anew on each call, so that a mutant of any module takes effect."""
     return model.Model(ModelConfig.tiny(), tiny_weights(), token_map())
 
 
@@ -38,3 +39,8 @@ def gap(got, expected):
     """Largest absolute difference of two arrays of one shape."""
     assert np.shape(got) == np.shape(expected)
     return float(np.abs(np.asarray(got, float) - expected).max(initial=0))
+
+
+def vectors():
+    """The small recorded cases of vectors.json."""
+    return json.loads((ORACLES / "vectors.json").read_text())
