@@ -48,7 +48,8 @@ def _experts(c, prefix, count):
     return shapes
 
 
-def _layer(c, prefix, experts):
+def layer_shapes(c, prefix, experts):
+    """Return {name: shape} of what every layer has: attention without sharing, experts, norms, hyper-connections."""
     return {
         **_hyper_connections(c, prefix),
         **_attention(c, f"{prefix}attn."),
@@ -117,12 +118,12 @@ def weight_shapes(config):
     shapes = {"embed.weight": (c.vocab_size, c.dim), "norm.weight": (c.dim,), "head.weight": (c.vocab_size, c.dim)}
     for plan in c.schedule()[: c.n_layers]:
         prefix = f"layers.{plan.index}."
-        shapes.update(_layer(c, prefix, c.n_routed_experts))
+        shapes.update(layer_shapes(c, prefix, c.n_routed_experts))
         shapes.update(_sharing(c, plan, f"{prefix}attn."))
         if plan.engram is not None:
             shapes.update(_engram(c, f"{prefix}engram.", engram_rows(c)[plan.engram]))
     for stage in range(c.n_mtp_layers):
-        shapes.update(_layer(c, f"mtp.{stage}.", c.dspark_n_routed_experts))
+        shapes.update(layer_shapes(c, f"mtp.{stage}.", c.dspark_n_routed_experts))
     if c.n_mtp_layers:
         last = f"mtp.{c.n_mtp_layers - 1}."
         shapes["mtp.0.main_proj.weight"] = (c.dim, c.dim * len(c.dspark_target_layer_ids))
