@@ -836,4 +836,95 @@ DRAFTING = (
     ),
 )
 
-MUTANTS = (*HYPER_CONNECTIONS, *POSITIONS, *ATTENTION, *SHARING, *EXPERTS, *ENGRAM, *DRAFTING)
+OTHERS = (
+    _mutant(
+        "v4_compressor",
+        "V4: an entry takes the first halves of the tokens before its group",
+        "the second halves",
+        "candidates[1:, :ratio], scores[1:, :ratio] = values[:-1, :, :width], gates[:-1, :, :width]",
+        "candidates[1:, :ratio], scores[1:, :ratio] = values[:-1, :, width:], gates[:-1, :, width:]",
+        "v4:test_overlapping_groups_mix_second_halves_of_their_own_and_first_halves_of_earlier_tokens",
+    ),
+    _mutant(
+        "v4_compressor",
+        "V4: the first entry has nothing before it",
+        "zeros before it take weight",
+        "scores = np.full((groups, 2 * ratio, width), -np.inf)",
+        "scores = np.zeros((groups, 2 * ratio, width))",
+        "v4:test_overlapping_groups_mix_second_halves_of_their_own_and_first_halves_of_earlier_tokens",
+    ),
+    _mutant(
+        "v4_compressor",
+        "V4: the place in the group counts",
+        "it does not",
+        ' + w["ape"]',
+        ' + 0 * w["ape"]',
+        "v4:test_the_place_in_the_group_counts",
+    ),
+    _mutant(
+        "v4_attention",
+        "V4: each head of the query is normalised",
+        "it is not, as in V4.1",
+        "queries = norms.rms_norm(queries, None, config.norm_eps)  # T H D, each head by itself",
+        "queries = queries + 0",
+        "v4:test_each_head_of_the_query_is_normalised",
+    ),
+    _mutant(
+        "v4_attention",
+        "V4: channels that turn are not quantised",
+        "all channels are",
+        "kept = entry.shape[-1] - rope_width",
+        "kept = entry.shape[-1]",
+        "v4:test_quantised_entries_keep_their_turning_channels",
+    ),
+    _mutant(
+        "v4_model",
+        "V4: streams collapse with their own coefficients",
+        "with one-hot on stream 0",
+        "mhc.collapse(streams, own.pre)",
+        "mhc.collapse(streams, mhc.one_hot(*own.pre.shape))",
+        "v4:test_the_streams_collapse_with_their_own_coefficients",
+    ),
+    _mutant(
+        "v4_model",
+        "V4: the shared expert is not clamped",
+        "it is",
+        "return total + moe.swiglu(u, *shared, 0.0)",
+        "return total + moe.swiglu(u, *shared, config.swiglu_limit)",
+        "v4:test_the_shared_expert_of_v4_is_not_clamped",
+    ),
+    _mutant(
+        "vision",
+        "a patch turns by row and by column",
+        "by the row twice",
+        "column[:, None] * frequencies], axis=-1)",
+        "row[:, None] * frequencies], axis=-1)",
+        "vision:test_pairs_turn_by_row_and_then_by_column",
+    ),
+    _mutant(
+        "vision",
+        "channels are the slow index inside a merged cell",
+        "places are",
+        "cells.transpose(0, 2, 4, 1, 3).reshape",
+        "cells.transpose(0, 2, 1, 3, 4).reshape",
+        "vision:test_the_aligner_merges_three_by_three_and_fills_up_with_zeros",
+    ),
+    _mutant(
+        "vision",
+        "every row of an image ends with a newline",
+        "only the last one does",
+        "*([IMAGE] * columns + [IMAGE_NEWLINE]) * rows",
+        "*[IMAGE] * columns * rows, IMAGE_NEWLINE",
+        "vision:test_the_span_of_an_image_has_a_newline_per_row",
+    ),
+    _mutant(
+        "cache_file",
+        "a file is believed only with its checksum",
+        "the checksum is not looked at",
+        "if hashlib.sha256(content[:-32]).digest() != content[-32:]:",
+        "if not content:",
+        "cache_file:test_a_damaged_file_is_refused",
+    ),
+)
+
+MUTANTS = (*HYPER_CONNECTIONS, *POSITIONS, *ATTENTION, *SHARING, *EXPERTS, *ENGRAM, *DRAFTING, *OTHERS)

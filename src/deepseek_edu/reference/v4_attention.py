@@ -38,7 +38,7 @@ def hadamard(x):
 
 
 def read_back_entry(entry, rope_width, quantized):
-    """Return entries as stored: all but the last `rope_width` channels in FP8, 64 to a scale; unchanged if not quantized."""
+    """Return entries as stored: all but the last `rope_width` channels in FP8, 64 to a scale; or unchanged."""
     if not quantized or not len(entry):
         return entry
     kept = entry.shape[-1] - rope_width

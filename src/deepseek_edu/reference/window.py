@@ -97,6 +97,17 @@ class Ring:
         first = max(self.start, self.end - self.window + 1)
         return first, self.read(first, self.end)
 
+    def stored(self):
+        """Return copies of the stored parts of all slots, as they lie in memory: list of arrays [slots …]."""
+        return [part.copy() for part in self._parts]
+
+    def restore(self, parts, start, end, highest):
+        """Replace the content by what another ring stored. Raises ValueError if that had another layout."""
+        if [(p.shape, p.dtype) for p in parts] != [(p.shape, p.dtype) for p in self._parts]:
+            raise ValueError("parts must have the layout of this ring; they belong to another configuration")
+        self._parts = [np.array(part) for part in parts]
+        self.start, self.end, self.highest = start, end, highest
+
     def rollback(self, end):
         """Take back the positions from `end` on. Raises ValueError for more than the spare slots allow."""
         least = max(self.start, self.highest - self.spare)

@@ -1,0 +1,139 @@
+"""A cache on disk: a header that says whose it is, the bytes as they lie in memory, a checksum over all of it.
+
+    8 bytes   "DSKVFILE"
+    4 bytes   length of the header, little endian
+    header    JSON: version, configuration, lengths, name, type and shape of every array
+    body      the arrays, one after the other
+    32 bytes  SHA-256 of everything before
+
+With transient=False only the global memory is written: what a later request with the same beginning needs (replay.py).
+A file is written beside its place and moved there when complete, so an interrupted save leaves the old file whole.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from deepseek_edu.reference import cache as caches
+
+MAGIC = b"DSKVFILE"
+VERSION = 1
+
+
+class CacheFileError(ValueError):
+    """A file is no cache, is damaged, or belongs to another model. Nothing was loaded."""
+
+
+def _rings(cache):
+    """(name, ring) of every ring of a cache."""
+    yield from ((f"window.{layer}", ring) for layer, ring in enumerate(cache.windows))
+    yield from ((f"draft_window.{stage}", ring) for stage, ring in enumerate(cache.draft_windows))
+    yield from ((f"open_group.{layer}", ring) for layer, ring in cache.open_groups.items())
+    yield "history", cache.history
+
+
+def _stores(cache):
+    """(name, store) of the global memory."""
+    yield from ((f"entries.{layer}", entries) for layer, entries in cache.entries.items())
+    yield from ((f"index_keys.{layer}", keys) for layer, keys in cache.index_keys.items())
+
+
+def save(cache, path, transient=True):
+    """Write a cache.
+
+    Args:
+        cache: cache.Cache.
+        path: file to write; replaced if it exists.
+        transient: also the windows and all other state; without it only the global memory.
+
+    Returns:
+        Bytes written.
+
+    Raises:
+        OSError: the file cannot be written; an older one stays as it is.
+    """
+    parts = [(name, part) for name, store in _stores(cache) for part in store.stored()]
+    rings = {}
+    if transient:
+        for name, ring in _rings(cache):
+            rings[name] = [ring.start, ring.end, ring.highest]
+            parts += [(name, part) for part in ring.stored()]
+    header = {
+        "version": VERSION,
+        "config": cache.config.to_dict(),
+        "quantized": cache.quantized,
+        "dtype": cache.dtype.str,
+        "spare": cache.spare,
+        "length": cache.length if transient else 0,
+        "stored": cache.stored,
+        "highest": cache.highest if transient else 0,
+        "newest_index_keys": cache.newest_index_keys,
+        "rings": rings,
+        "arrays": [[name, part.dtype.str, list(part.shape)] for name, part in parts],
+    }
+    text = json.dumps(header, sort_keys=True).encode()
+    content = b"".join([MAGIC, len(text).to_bytes(4, "little"), text, *(part.tobytes() for _, part in parts)])
+    content += hashlib.sha256(content).digest()
+    path = Path(path)
+    beside = path.with_name(f"{path.name}.part")
+    try:
+        beside.write_bytes(content)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return len(content)
+
+
+def load(path, config):
+    """Read a cache.
+
+    Args:
+        path: file that `save` wrote.
+        config: ModelConfig it has to belong to.
+
+    Returns:
+        cache.Cache; if only the global memory was saved, one with length 0 to continue with `replay.resume`.
+
+    Raises:
+        CacheFileError: not a cache file, another version, truncated, damaged, or of another configuration.
+        OSError: the file cannot be read.
+    """
+    content = Path(path).read_bytes()
+    header, body = _checked(content, path)
+    if header["config"] != json.loads(json.dumps(config.to_dict())):
+        mine, theirs = json.loads(json.dumps(config.to_dict())), header["config"]
+        names = [name for name in mine if mine[name] != theirs.get(name)]
+        raise CacheFileError(f"{path} belongs to another configuration; it differs in {', '.join(names)}")
+    cache = caches.Cache(config, header["quantized"], np.dtype(header["dtype"]), header["spare"])
+    arrays = {}
+    for name, dtype, shape in header["arrays"]:
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        arrays.setdefault(name, []).append(np.frombuffer(body[:size], dtype).reshape(shape))
+        body = body[size:]
+    for name, store in _stores(cache):
+        store.restore(arrays[name])
+    for name, ring in _rings(cache):
+        if name in header["rings"]:
+            ring.restore(arrays[name], *header["rings"][name])
+    cache.length, cache.stored, cache.highest = header["length"], header["stored"], header["highest"]
+    cache.newest_index_keys = header["newest_index_keys"]
+    return cache
+
+
+def _checked(content, path):
+    """The header and the body of a file whose checksum is right."""
+    if not content.startswith(MAGIC):
+        raise CacheFileError(f"{path} is no cache file: it does not begin with {MAGIC.decode()}")
+    if len(content) < len(MAGIC) + 4 + 32:
+        raise CacheFileError(f"{path} is truncated: {len(content)} bytes hold no header; save it again")
+    if hashlib.sha256(content[:-32]).digest() != content[-32:]:
+        raise CacheFileError(f"{path} is truncated or damaged: its checksum does not fit; save it again")
+    start = len(MAGIC) + 4
+    end = start + int.from_bytes(content[len(MAGIC) : start], "little")
+    header = json.loads(content[start:end])
+    if header["version"] != VERSION:
+        raise CacheFileError(f"{path} has version {header['version']}; this program reads {VERSION}; save it again")
+    return header, content[end:-32]
