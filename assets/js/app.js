@@ -8,6 +8,7 @@
 import { EduChapter } from "./chapter.js";
 import { EduChart } from "./chart.js";
 import { EduLab } from "./lab.js";
+import { EduOffline, watchCopy } from "./offline.js";
 import { EduProgress } from "./progress.js";
 import { EduQuiz } from "./quiz.js";
 import { EduWalk } from "./walk.js";
@@ -15,6 +16,7 @@ import { EduWidget } from "./widget.js";
 
 customElements.define("edu-chart", EduChart);
 customElements.define("edu-lab", EduLab);
+customElements.define("edu-offline", EduOffline);
 customElements.define("edu-progress", EduProgress);
 customElements.define("edu-quiz", EduQuiz);
 customElements.define("edu-walk", EduWalk);
@@ -22,3 +24,4 @@ customElements.define("edu-widget", EduWidget);
 customElements.define("edu-chapter", EduChapter); // last: it counts the others
 
 document.documentElement.dataset.eduReady = "";
+watchCopy();

@@ -4,6 +4,7 @@
  */
 
 import { fileUrl, megabytes } from "./base.js";
+import { onDevice } from "./offline.js";
 
 /** @typedef {"stopped"|"timeout"|"crashed"|"memory"|"blocked"|"missing"|"offline"|"broken"|"python"|"file"} Kind */
 
@@ -286,5 +287,6 @@ export const python = new Python();
  */
 export function progressLine({ file, loaded }, total) {
   const what = /numpy/.test(file) ? "numpy" : /deepseek/.test(file) ? "this course's code" : "Python";
+  if (onDevice()) return `Loading ${what} from this device …`; // what a worker serves has no transfer size
   return `Loading ${what}: ${megabytes(loaded)} of ${total}, from this site …`;
 }

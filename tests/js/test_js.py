@@ -24,6 +24,7 @@ def test_the_modules_do_what_their_tests_say(suite):
     assert "# skipped 0" in done.stdout
 
 
-def test_the_types_of_all_modules_agree():
-    done = node("node_modules/typescript/bin/tsc", "--noEmit", "-p", "assets/js/jsconfig.json")
+@pytest.mark.parametrize("modules", ["jsconfig.json", "jsconfig.sw.json"])
+def test_the_types_of_all_modules_agree(modules):
+    done = node("node_modules/typescript/bin/tsc", "--noEmit", "-p", f"assets/js/{modules}")
     assert done.returncode == 0, done.stdout

@@ -16,6 +16,7 @@ from pathlib import Path
 from deepseek_edu.site.checked import CSS_ADDRESS, PageFacts, is_foreign, read_page, target
 from deepseek_edu.site.finish import POLICY
 from deepseek_edu.site.leaks import find_leaks
+from deepseek_edu.site.offline import LISTING, differences
 
 FIRST_VIEW_BYTES = 300_000
 SEARCH_INDEX_BYTES = 1_000_000
@@ -56,6 +57,7 @@ def check(site: Path, root: Path, budget: bool = True) -> list[Problem]:
         found += part(site, pages)
     found += weight(site, pages) if budget else ()
     found += search_index(site)
+    found += offline(site)
     for file, source, line in find_leaks(site, root):
         found.append(Problem(file, f"holds a line of {source}: {line!r}", "keep it out of what is published"))
     return sorted(set(found))
@@ -220,6 +222,13 @@ def search_index(site: Path) -> Iterator[Problem]:
             )
         if re.search(r"base64,|<svg|&lt;svg", json.dumps(json.loads(path.read_text(encoding="utf-8")))):
             yield Problem(_name(site, path), "pictures in the search index", "exclude outputs with data-search-exclude")
+
+
+def offline(site: Path) -> Iterator[Problem]:
+    """Files that are not as the list for offline readers says; their browsers would refuse the copy."""
+    if (site / LISTING).is_file():
+        for name in differences(site):
+            yield Problem(name, f"not as {LISTING} lists it", "build again, and change nothing in the finished site")
 
 
 def _name(site: Path, path: Path) -> str:

@@ -1,7 +1,8 @@
 """The last step on the shell's output, the same for either shell.
 
 Adds the site's own files, moves inline scripts into files and forbids them by a Content-Security-Policy, typesets
-formulas, gives the search dialog a name, makes the site independent of its address, and removes what is not needed.
+formulas, gives the search dialog a name, makes the site independent of its address, removes what is not needed, and
+lists the result for readers who keep it on their device.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from deepseek_edu.site.errors import SiteError
 from deepseek_edu.site.formulas import typeset
+from deepseek_edu.site.offline import write_listing
 from deepseek_edu.site.prepare import Staged
 from deepseek_edu.site.prune import prune, words_of
 
@@ -84,6 +86,7 @@ def finish(root: Path, site: Path, staged: Staged) -> None:
     _write_sitemap(site, [name for name in pages if name != "404.html"])
     _mend_shell(site)
     _settle_search(site)
+    write_listing(root, site)
 
 
 def _page(name: str, text: str, names: dict[str, str], scripts: dict[str, str]) -> str:

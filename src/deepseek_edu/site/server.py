@@ -1,8 +1,8 @@
 """A small static server for the finished site: one file, standard library only; a packed course has it as `serve.py`.
 
 It gives every file its right type, compresses text and WebAssembly once, answers conditional requests, may serve under
-any prefix, and sends the same Content-Security-Policy as the pages name. `sitemap.xml` is written anew for the address
-in use, because the site shell compares its entries with the reader's address before it navigates without a reload.
+any prefix, and sends the same Content-Security-Policy as the pages name. Files are sent as they are: a reader's
+browser compares each with its listed hash before it keeps the course on the device.
 
 Leaves out: HTTPS, uploads, directory listings. It listens on this machine only unless told otherwise.
 
@@ -15,7 +15,6 @@ import contextlib
 import errno
 import gzip
 import hashlib
-import html
 import http.server
 import re
 import socket
@@ -107,16 +106,6 @@ class Site:
             if file.is_file() and file.stat().st_size > 500_000:
                 self.body(file)
 
-    def sitemap(self, base: str) -> bytes:
-        """A sitemap of the folder's pages under `base`. The start page is listed by both of its addresses."""
-        pages = [page.relative_to(self.directory).as_posix() for page in sorted(self.directory.rglob("*.html"))]
-        names = [name for name in pages if name != "404.html"]
-        if "index.html" in names:
-            names.insert(0, "")
-        entries = "".join(f"<url><loc>{html.escape(base + urllib.parse.quote(name))}</loc></url>" for name in names)
-        head = '<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
-        return f"{head}{entries}</urlset>".encode()
-
 
 class Handler(http.server.BaseHTTPRequestHandler):
     """Answers GET and HEAD for one site under one prefix."""
@@ -148,10 +137,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self._redirect(prefix)
             return self._not_found(with_body)
         below = path[len(prefix) :]
-        if below == "sitemap.xml":
-            host = self.headers.get("Host") or "{}:{}".format(*self.server.server_address[:2])
-            data, packed, tag = Site.prepare(self.server.site.sitemap(f"http://{host}{prefix}"), ".xml")
-            return self._send(200, data, packed, tag, TYPES[".xml"], with_body)
         file = self.server.site.find(below)
         if file is None:
             folder = self.server.site.find(below + "/") if below and not below.endswith("/") else None
