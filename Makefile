@@ -1,6 +1,7 @@
 # deepseek-edu: everything starts here. `make help` lists the commands.
 PYTHON  ?= python3
 PORT    ?= 8000
+TORCH   ?= torch==2.13.0
 VENV    := .venv
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
@@ -19,7 +20,7 @@ serve: $(VENV)/.site node_modules/.stamp ## set everything up, build the site an
 site: $(VENV)/.site node_modules/.stamp ## build the site into site/
 	@$(BIN)/deepseek-edu build
 
-test: $(VENV)/.dev node_modules/.stamp ## run every test, real Chromium included
+test: $(VENV)/.dev $(VENV)/.torch node_modules/.stamp ## run every test, real Chromium included
 	@$(BIN)/python -m tests.browser.chromium
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
@@ -62,6 +63,12 @@ $(VENV)/.site: requirements/site.txt pyproject.toml | $(BIN)/python
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.site
 	@echo "Installing the test tools …"
 	@$(PIP) install --quiet --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# not in a hashed lock: which file fits depends on the machine (with or without a GPU)
+$(VENV)/.torch: $(VENV)/.site
+	@echo "Installing PyTorch for the model's tests (once; TORCH=… names another build) …"
+	@$(PIP) install --quiet '$(TORCH)'
 	@touch $@
 
 .venv-jupyter/.stamp: requirements/jupyter.txt pyproject.toml
