@@ -117,7 +117,10 @@ def test_a_changed_site_is_offered_and_taken_as_a_whole(changing: Path, open_con
         reader = visit.open(CHAPTER)
         new = change(changing)
         keeper.page.goto(address.url("glossary.html"))
-        keeper.page.locator(".edu-offline__changed a").click()
+        told = keeper.page.locator(".edu-offline__changed a")
+        told.wait_for()
+        assert violations(keeper.page) == []
+        told.click()
         assert "second edition" not in reader.evaluate("fetch('glossary.html').then(answer => answer.text())")
         text = keeper.wait("changed")
         assert new in text
