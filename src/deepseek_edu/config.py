@@ -90,7 +90,9 @@ class ModelConfig:
     index_n_heads: int = 0
     index_head_dim: int = 0
     index_topk: int = 0  # compressed entries that a query reads
-    candidate_source_layer: int = -1  # its scores make the pool; −1: no pool
+    candidate_source_layer: int = (
+        -1
+    )  # owner whose scores make the pool for those that choose among its entries; −1: none
     candidate_topk_blocks: int = 0  # blocks in the pool
     candidate_block_size: int = 0  # entries in a block
     # experts
@@ -249,8 +251,6 @@ def _plan(config, layer):
     chooser = max(source for source in config.index_source_layers if source <= layer)
     mode = "full" if layer == owner else "reindex" if layer == chooser else "reuse"
     pool = ""
-    if config.candidate_source_layer >= 0 and mode != "reuse":
-        pool = "source" if layer == config.candidate_source_layer else ""
-        if mode == "reindex" and layer > config.candidate_source_layer:
-            pool = "restricted"
+    if owner == config.candidate_source_layer:  # a pool holds entries of one owner
+        pool = {"full": "source", "reindex": "restricted"}.get(mode, "")
     return LayerPlan(layer, side, ratio, mode, owner, chooser, pool, **shared)

@@ -9,6 +9,7 @@ from deepseek_edu.config import ModelConfig
 from deepseek_edu.reference import model as models
 from deepseek_edu.reference import weights
 
+from .strategies import configurations, prompts
 from .tiny import gap, recorded, tiny_model
 
 
@@ -85,6 +86,18 @@ def test_window_edges_one_token_at_a_time(tokens):
     same_state(cache, other)
 
 
+@pytest.mark.parametrize("decoder", ["exact", "report", "serving"])
+@pytest.mark.parametrize("new", [1, 5, 8])
+def test_a_second_turn_no_longer_than_the_window_keeps_the_windows_of_the_first(decoder, new):
+    model, ids = tiny_model(), recorded()["ids"][0]
+    cache = model.new_cache(quantized=False)
+    model.prefill(ids[:20], cache)
+    got = model.prefill(ids[20 : 20 + new], cache, decoder=decoder)
+    expected, other = whole(ids[: 20 + new])
+    assert gap(got.logits[-1], expected.logits[-1]) < 1e-9
+    same_state(cache, other)
+
+
 def test_a_later_token_changes_no_earlier_row():
     ids = recorded()["ids"][0][:30].copy()
     before = whole(ids)[0].logits
@@ -143,29 +156,52 @@ def test_taking_back_more_than_the_spare_positions_is_refused():
     assert gap(same, whole(ids[:20], quantized=True)[0].logits[17:]) < 1e-9
 
 
-def test_random_configurations_give_the_same_logits_in_pieces():
-    for seed, changes in enumerate(
-        (
-            {"window_size": 1},
-            {"window_size": 3, "index_topk": 1, "candidate_source_layer": -1},
-            {"compress_ratios": (0, 3, 3, 1, 1, 1, 1, 1, 0, 0, 0), "window_size": 5},
-            {
-                "compress_ratios": (2, 2, 0, 2, 2, 2, 0, 1, 0, 0, 0),
-                "kv_source_layers": (0, 3, 7),
-                "index_source_layers": (0, 1, 3, 7),
-                "candidate_source_layer": 7,
-            },
-            {"hc_mult": 2, "hc_sinkhorn_iters": 3, "o_groups": 4, "n_shared_experts": 2, "original_seq_len": 0},
-        )
-    ):
-        config = ModelConfig.tiny(**changes)
-        model = models.Model(config, weights.random_weights(config, seed), np.arange(96) // 2)
-        ids = np.random.default_rng(seed).integers(0, 96, 23)
-        output = model.prefill(ids, model.new_cache(quantized=False))
-        for chunk in (1, 4, 9):
-            cache = model.new_cache(quantized=False)
-            rows = [model.forward(ids[i : i + chunk], cache).logits for i in range(0, 23, chunk)]
-            assert gap(np.concatenate(rows), output.logits) < 1e-9
+@given(st.data())
+@settings(max_examples=40)
+def test_random_models_give_the_same_logits_and_state_in_pieces(data):
+    """Any layers, owners, ratios, windows, pools, modules, stages, prompts with and without an image span."""
+    quantized = data.draw(st.booleans(), label="quantized")
+    config = data.draw(configurations(quantizable=quantized), label="config")
+    ids, types = data.draw(prompts(config), label="prompt")
+    chunk = data.draw(st.integers(1, 9), label="chunk")
+    model = models.Model(config, weights.random_weights(config, 0), np.arange(config.vocab_size) // 2)
+    whole, pieces = model.new_cache(quantized), model.new_cache(quantized)
+    output = model.prefill(ids, whole, types)
+    assert np.isfinite(output.logits).all()
+    rows = [
+        model.forward(ids[i : i + chunk], pieces, None if types is None else types[i : i + chunk]).logits
+        for i in range(0, len(ids), chunk)
+    ]
+    if not quantized:  # a number next to a rounding boundary may fall to either side when sums are taken otherwise
+        assert gap(np.concatenate(rows), output.logits) < 1e-8
+        same_state(pieces, whole, 1e-8)
+    if config.kv_source_layers:
+        skipped = model.new_cache(quantized)
+        last = model.prefill(ids, skipped, types, chunk=chunk, decoder="exact").logits[-1]
+        if not quantized:
+            assert gap(last, output.logits[-1]) < 1e-8
+            same_state(skipped, whole, 1e-8)
+
+
+def test_float32_gives_float32_within_its_precision():
+    model = models.Model(
+        ModelConfig.tiny(), weights.random_weights(ModelConfig.tiny(), 0), np.arange(96) // 2, np.float32
+    )
+    exact = models.Model(ModelConfig.tiny(), model.weights, np.arange(96) // 2)
+    ids = recorded()["ids"][0][:9]
+    got = model.prefill(ids, model.new_cache(quantized=False)).logits
+    assert got.dtype == np.float32
+    assert gap(got, exact.prefill(ids, exact.new_cache(quantized=False)).logits) < 1e-3
+
+
+def test_a_model_without_global_memory_has_no_decoder_to_skip():
+    config = ModelConfig.tiny(
+        compress_ratios=(0,) * 11, kv_source_layers=(), index_source_layers=(), candidate_source_layer=-1
+    )
+    model = models.Model(config, weights.random_weights(config, 0), np.arange(96) // 2)
+    assert model.prefill([1, 2, 3], model.new_cache()).logits.shape == (3, 96)
+    with pytest.raises(ValueError, match="it has no decoder"):
+        model.prefill([1, 2, 3], model.new_cache(), decoder="report")
 
 
 @pytest.mark.parametrize(

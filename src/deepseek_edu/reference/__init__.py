@@ -9,7 +9,8 @@ Everything is one sequence at a time: T positions, no batch dimension. A reader 
     quant, storage, cache, cache_file   four-bit and eight-bit rows, what a sequence remembers, on disk
     moe, mhc, block                     experts, residual streams, one layer
     engram                              memory addressed by n-grams
-    weights, model                      names and shapes, the whole forward pass, the skipping prefill
+    weights, linear, checkpoint         names and shapes, quantised matrices, reading the released files
+    model                               the whole forward pass, the skipping prefill
     sampling, dspark, acceptance,       from logits to tokens, drafting, verifying,
     scheduler, generate                 how many drafts, the loop
     replay                              continuing a stored prefix

@@ -62,6 +62,8 @@ class Cache:
     def previous_ids(self):
         """Return the compressed ids before the next position, as `engram.ngram_history` wants them: int64 [G − 1]."""
         count = self.config.engram_max_ngram_size - 1
+        if not self.config.engram_layer_ids:
+            return np.full(count, engram.NO_TOKEN)
         first = max(self.history.start, self.length - count)
         known = self.history.read(first, self.length)[:, 0]
         return np.concatenate([np.full(count - len(known), engram.NO_TOKEN), known]).astype(np.int64)

@@ -237,7 +237,7 @@ def engram(streams, rows, w, config, image_mask=None):
     keys, value = keys_and_value[:, :-1], keys_and_value[:, -1]  # T S C, T C
     products = (streams * (w["q_weight"] * w["k_weight"]) * keys).sum(axis=-1)  # T S
     scale_back = norms.reciprocal_rms(streams, config.norm_eps) * norms.reciprocal_rms(keys, config.norm_eps)
-    gates = gate(products * scale_back[..., 0] / np.sqrt(width))  # T S
+    gates = gate(products * scale_back[..., 0] / width**0.5)  # T S
     if image_mask is not None:
         gates = np.where(np.asarray(image_mask, bool)[:, None], 0, gates)
     return streams + gates[..., None] * value[:, None, :]

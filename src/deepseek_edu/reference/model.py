@@ -181,21 +181,23 @@ class Model:
     def _prefill_skipping(self, ids, cache, types, features, pieces, decoder):
         cut, first = self.config.decoder_start, cache.length
         tail = decoder_rows(self.config, decoder)[0][0]
-        layer_tokens, hashes = 0, []
+        layer_tokens, hashes, means = 0, [], []
         streams, pre, mask = None, None, None
         for piece in pieces:
             new_streams, new_pre, new_mask, new_hashes = self._begin(ids[piece], cache, *_cut(types, features, piece))
             run = _Run(self, cache, cache.length, new_mask, new_hashes, csa2.Published())
             new_streams, new_pre = run.layers(new_streams, new_pre, self.plans[:cut])
-            u = block.attention_input(new_streams, new_pre, self.layers[cut], self.config)
-            run.store(u, self.plans[cut])
-            self._advance(cache, len(u))
+            run.store(new_streams, new_pre, self.plans[cut])
+            self._advance(cache, len(new_streams))
             streams, pre = _join(streams, new_streams, tail), _join(pre, new_pre, tail)
             mask = None if types is None else _join(mask, new_mask, tail)
+            means = [
+                _join(old, new, tail) for old, new in zip(means or [None] * len(run.means), run.means, strict=True)
+            ]
             layer_tokens += run.layer_tokens
             hashes.append(new_hashes)
         run = _Run(self, cache, cache.length - len(streams), mask, None, csa2.Published())
-        run.layer_tokens = layer_tokens
+        run.layer_tokens, run.means = layer_tokens, means
         run.hashes = None if self.hash is None else np.concatenate(hashes)
         rows = [(min(given, cache.length - first), asked) for given, asked in decoder_rows(self.config, decoder)]
         streams, pre = run.layers(streams, pre, self.plans[cut:], rows)
@@ -212,6 +214,8 @@ def decoder_rows(config, decoder):
     [(36, 29), (29, 22), (22, 15), (15, 8), (8, 1)]
     """
     window, layers = config.window_size, config.n_layers - config.decoder_start
+    if not layers:
+        raise ValueError("decoder must be 'all': no layer of this model makes global entries, so it has no decoder")
     if decoder == "exact":
         given = [window + above * (window - 1) for above in range(layers - 1, -1, -1)]
         return list(zip(given, [*given[1:], 1], strict=True))
@@ -229,9 +233,22 @@ class _Run:
         self.mask, self.hashes, self.published = mask, hashes, published
         self.means, self.layer_tokens = [], 0
 
-    def store(self, u, plan):
-        """Make the global entries of tokens with attention inputs u [T C]."""
+    def remember(self, streams, plan):
+        """Add the layer's n-gram memory, if it has one: [T S C]."""
+        if plan.engram is None:
+            return streams
+        rows = self.hashes[len(self.hashes) - len(streams) :, plan.engram]
+        w = self.model.layer_parts[plan.index]["engram"]
+        return engram.engram(streams, rows, w, self.model.config, self._mask(len(streams)))
+
+    def _mask(self, rows):
+        return None if self.mask is None else self.mask[len(self.mask) - rows :]
+
+    def store(self, streams, pre, plan):
+        """Make the global entries of a layer from the streams at its input, and nothing else of it."""
         w = self.model.layer_parts[plan.index]["attn"]
+        layer, config = self.model.layers[plan.index], self.model.config
+        u = block.attention_input(self.remember(streams, plan), pre, layer, config)
         csa2.store_global(u, self.position, w, plan, self.cache, self.model.frequencies[plan.ratio])
 
     def layers(self, streams, pre, plans, rows=None):
@@ -248,10 +265,7 @@ class _Run:
         model, config, layer = self.model, self.model.config, plan.index
         w, parts = model.layers[layer], model.layer_parts[layer]
         frequencies = model.frequencies[plan.ratio]
-        mask = None if self.mask is None else self.mask[len(self.mask) - len(streams) :]
-        if plan.engram is not None:
-            rows = self.hashes[len(self.hashes) - len(streams) :, plan.engram]
-            streams = engram.engram(streams, rows, parts["engram"], config, mask)
+        streams = self.remember(streams, plan)
         if layer in config.dspark_target_layer_ids:
             self.means.append(streams.mean(axis=1))  # R C
 
@@ -263,8 +277,7 @@ class _Run:
             )
 
         def feed(u):
-            seen = None if mask is None else mask[len(mask) - len(u) :]
-            return moe.moe(u, parts["ffn"], config.n_activated_experts, config, seen)
+            return moe.moe(u, parts["ffn"], config.n_activated_experts, config, self._mask(len(u)))
 
         self.layer_tokens += asked
         return block.block(streams, pre, w, attend, feed, config)

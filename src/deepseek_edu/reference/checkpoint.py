@@ -1,0 +1,155 @@
+"""Reading a released checkpoint: safetensors shards with an index, quantised matrices with their scales.
+
+A shard begins with eight bytes (length of the header, little endian) and the header, JSON with type, shape and place of
+every tensor; the numbers follow. A matrix `x.weight` of type F8_E4M3, or I8 for two FP4 codes in a byte, comes with
+`x.scale` of type F8_E8M0 (linear.py). Everything else is F32, BF16 or F16.
+
+Headers are read first and compared with the configuration; only then are tensors read, one after the other. Memory:
+the result, and for one tensor at a time its stored bytes and a float32 copy.
+
+Source: safetensors format; layout of the DeepSeek-V4.1-Flash release.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from deepseek_edu.reference import linear, quant
+from deepseek_edu.reference import weights as names
+
+PLAIN = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "U8": "u1", "I8": "i1"}
+ONE_BYTE = {"F8_E4M3", "F8_E8M0", "I8", "U8", "BOOL"}
+
+
+class Checkpoint:
+    """The tensors of a folder, known by their headers and read on demand.
+
+    Args:
+        folder: path with `model.safetensors.index.json` and its shards, or with *.safetensors files.
+
+    Raises:
+        ValueError: no shard, a shard that the index names is missing, or a file is no safetensors file.
+    """
+
+    def __init__(self, folder):
+        folder = Path(folder)
+        index = folder / "model.safetensors.index.json"
+        if index.exists():
+            self.indexed = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+            files = sorted({folder / name for name in self.indexed.values()})
+        else:
+            self.indexed, files = None, sorted(folder.glob("*.safetensors"))
+        absent = [file.name for file in files if not file.exists()]
+        if absent or not files:
+            raise ValueError(f"{folder} must hold safetensors shards; missing: {', '.join(absent) or 'all'}")
+        self.tensors = {}  # name -> (file, type, shape, first byte, bytes)
+        for file in files:
+            self._read_header(file)
+
+    def _read_header(self, file):
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            if not 2 <= length <= size - 8:
+                raise ValueError(f"{file} is no complete safetensors file: its header would be {length} bytes long")
+            header = json.loads(stream.read(length))
+        for name, entry in header.items():
+            if name != "__metadata__":
+                first, last = entry["data_offsets"]
+                if 8 + length + last > size:
+                    raise ValueError(f"{file} is truncated: {name} ends at byte {8 + length + last} of {size}")
+                self.tensors[name] = (file, entry["dtype"], tuple(entry["shape"]), 8 + length + first, last - first)
+
+    def raw(self, name):
+        """Return the stored numbers: uint8 for one-byte formats, float32 for BF16, else the type of the file."""
+        file, dtype, shape, first, count = self.tensors[name]
+        with file.open("rb") as stream:
+            stream.seek(first)
+            content = stream.read(count)
+        if dtype in ONE_BYTE:
+            return np.frombuffer(content, np.uint8).reshape(shape)
+        if dtype == "BF16":
+            return (np.frombuffer(content, "<u2").astype(np.uint32) << 16).view(np.float32).reshape(shape)
+        if dtype not in PLAIN:
+            raise ValueError(
+                f"{name} has the type {dtype}; this program reads {', '.join([*PLAIN, 'BF16', *ONE_BYTE])}"
+            )
+        return np.frombuffer(content, PLAIN[dtype]).reshape(shape)
+
+    def logical_shape(self, name):
+        """Return the shape of the matrix a tensor stands for: an FP4 matrix has twice the stored columns."""
+        _, dtype, shape, _, _ = self.tensors[name]
+        if dtype in ("I8", "U8") and self.scale_of(name):
+            return (*shape[:-1], 2 * shape[-1])
+        return shape
+
+    def scale_of(self, name):
+        """Return the name of the tensor's scales, or None if it has none."""
+        scale = f"{name.removesuffix('weight')}scale"
+        return scale if name.endswith(".weight") and scale in self.tensors else None
+
+    def read(self, name, keep_scale=False):
+        """Return a tensor as numbers: float32 for quantised ones.
+
+        Args:
+            keep_scale: the scales are a parameter of their own (Engram tables); do not multiply by them.
+        """
+        dtype, scale = self.tensors[name][1], self.scale_of(name)
+        if dtype == "F8_E8M0":
+            return quant.decode_e8m0(self.raw(name))
+        if dtype in ("I8", "U8") and scale:
+            return linear.dequantize_fp4_weight(self.raw(name), self.raw(scale))
+        if dtype == "F8_E4M3" and scale and not keep_scale:
+            return linear.dequantize_fp8_weight(self.raw(name), self.raw(scale))
+        return quant.decode_e4m3(self.raw(name)) if dtype == "F8_E4M3" else self.raw(name)
+
+
+def check_checkpoint(checkpoint, shapes, optional=("vision.", "aligner.", "image_")):
+    """Compare a checkpoint's headers with the shapes a configuration needs.
+
+    Args:
+        checkpoint: Checkpoint.
+        shapes: {name: shape}, from `weights.weight_shapes`.
+        optional: beginnings of names that may be missing.
+
+    Raises:
+        ValueError: lists missing, unknown and misshapen tensors, and those the index puts elsewhere, in one message.
+    """
+    scales = {checkpoint.scale_of(name) for name in checkpoint.tensors}
+    missing = [name for name in shapes if name not in checkpoint.tensors and not name.startswith(tuple(optional))]
+    unknown = [name for name in checkpoint.tensors if name not in shapes and name not in scales]
+    wrong = [
+        f"{name} {checkpoint.logical_shape(name)} (expected {shape})"
+        for name, shape in shapes.items()
+        if name in checkpoint.tensors and checkpoint.logical_shape(name) != tuple(shape)
+    ]
+    indexed = checkpoint.indexed or {}
+    astray = [name for name, file in indexed.items() if checkpoint.tensors.get(name, (Path(),))[0].name != file]
+    problems = [("missing", missing), ("unknown", unknown), ("of another shape", wrong), ("not in their shard", astray)]
+    found = [f"{len(some)} {what}: {', '.join(some[:12])}{' …' * (len(some) > 12)}" for what, some in problems if some]
+    if found:
+        raise ValueError(f"the checkpoint does not belong to this configuration; {'; '.join(found)}")
+
+
+def load_checkpoint(folder, config, dtype=np.float64, only=""):
+    """Read the weights of a V4.1 model.
+
+    Args:
+        folder: checkpoint.
+        config: ModelConfig; every tensor is checked against it before one is read.
+        dtype: NumPy type of the result.
+        only: read names with this beginning only, such as "layers.3."; the check is for all.
+
+    Returns:
+        {released name: array}, for `model.Model`.
+
+    Raises:
+        ValueError: see Checkpoint and check_checkpoint.
+    """
+    checkpoint, shapes = Checkpoint(folder), names.weight_shapes(config)
+    check_checkpoint(checkpoint, shapes)
+    wanted = [name for name in shapes if name in checkpoint.tensors and name.startswith(only)]
+    return {
+        name: checkpoint.read(name, keep_scale=checkpoint.scale_of(name) in shapes).astype(dtype) for name in wanted
+    }

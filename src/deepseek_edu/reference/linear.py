@@ -1,0 +1,74 @@
+"""Quantised matrix products: weights in FP8 or FP4 with shared scales, activations rounded to FP8 before the product.
+
+    weight           codes   one power-of-two scale for     used by
+    dense matrices   E4M3    32 × 32 numbers (V4: 128²)     projections, shared experts
+    routed experts   E2M1    32 numbers along the input     w1, w2, w3
+
+The kernel multiplies block by block and adds in float32; with exact arithmetic that is the product of what the codes
+mean. Source: report, section 2.4.4; reference `linear`, kernels `fp8_gemm` and `fp4_gemm`.
+"""
+
+import numpy as np
+
+from deepseek_edu.reference import quant
+
+
+def dequantize_fp8_weight(codes, scale_bytes):
+    """Read an FP8 matrix: float32 [O I].
+
+    Args:
+        codes: uint8 [O I].
+        scale_bytes: uint8 [⌈O/b⌉ ⌈I/b⌉], E8M0; the block b follows from the shapes.
+
+    Raises:
+        ValueError: no block from 1 to 1024 (powers of two) fits both shapes.
+    """
+    rows, columns = np.shape(codes)
+    block = block_size((rows, columns), np.shape(scale_bytes))
+    scales = quant.decode_e8m0(scale_bytes).repeat(block, axis=0)[:rows].repeat(block, axis=1)[:, :columns]
+    return quant.decode_e4m3(codes) * scales
+
+
+def block_size(shape, scale_shape):
+    """Return the side b of the square blocks: the power of two with ⌈shape/b⌉ = scale_shape.
+
+    Of several that fit, 32 is taken (V4.1), then 128 (V4), then the smallest.
+
+    >>> block_size((1280, 5120), (40, 160)), block_size((1024, 4096), (8, 32))
+    (32, 128)
+    """
+    for block in (32, 128, *(2**n for n in range(11))):
+        if tuple(-(-size // block) for size in shape) == tuple(scale_shape):
+            return block
+    raise ValueError(f"scales of shape {tuple(scale_shape)} do not belong to a matrix of shape {tuple(shape)}")
+
+
+def dequantize_fp4_weight(packed, scale_bytes):
+    """Read an FP4 matrix: float32 [O I] from packed codes uint8 [O I/2] and scale bytes uint8 [O I/32]."""
+    rows, half = np.shape(packed)
+    if np.shape(scale_bytes) != (rows, 2 * half // 32) or half % 16:
+        raise ValueError(f"packed {np.shape(packed)} needs scales {(rows, half / 16)}; got {np.shape(scale_bytes)}")
+    return quant.dequantize_fp4(packed, scale_bytes, 32, "e8m0")
+
+
+def quantize_fp8_weight(weight, block=32):
+    """Store a matrix in FP8: (codes uint8 [O I], scale bytes uint8 [⌈O/b⌉ ⌈I/b⌉]); the rule is that of activations."""
+    weight = np.asarray(weight, np.float32)
+    rows, columns = weight.shape
+    padded = np.pad(weight, ((0, -rows % block), (0, -columns % block)))
+    tiles = padded.reshape(padded.shape[0] // block, block, -1, block)  # O/b b I/b b
+    scales = quant.scale_e8m0_for_fp8(np.abs(tiles).max(axis=(1, 3)))  # O/b I/b
+    codes = quant.encode_e4m3(tiles / scales[:, None, :, None]).reshape(padded.shape)[:rows, :columns]
+    return codes, quant.encode_e8m0(scales)
+
+
+def quantize_fp4_weight(weight):
+    """Store a matrix in FP4: (packed uint8 [O I/2], scale bytes uint8 [O I/32]); the rule is that of index keys."""
+    stored = quant.quantize_fp4(weight, 32, "e8m0")
+    return stored.packed, stored.scale_bytes
+
+
+def quantized_linear(x, weight):
+    """Return x Wᵀ with x rounded to FP8 in blocks of 32: (…, O) from x (…, I) and the read weight [O I]."""
+    x = np.asarray(x)
+    return quant.quantize_fp8(x, 32).values.astype(x.dtype) @ weight.T

@@ -1,0 +1,172 @@
+"""Quantised matrices, and reading a checkpoint in the released layout."""
+
+import json
+
+import numpy as np
+import pytest
+
+from deepseek_edu.config import ModelConfig
+from deepseek_edu.reference import checkpoint, linear, quant, weights
+from deepseek_edu.reference import model as models
+
+from .tiny import gap
+
+CONFIG = ModelConfig.tiny(moe_inter_dim=32, index_n_heads=2)  # every expert matrix is a multiple of 32 wide
+
+
+def bfloat16(x):
+    """Rounded to nearest even, as (numbers, stored bytes)."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return (bits << 16).astype(np.uint32).view(np.float32), bits.astype("<u2").tobytes()
+
+
+def released(config, seed=0):
+    """A random model in the released types: ({stored name: (type, shape, bytes)}, {name: numbers it stands for})."""
+    stored, meaning = {}, {}
+    for name, array in weights.random_weights(config, seed).items():
+        array = array.astype(np.float32)
+        if name.endswith("embed.scale"):
+            continue
+        if name.endswith("engram.embed.weight"):
+            table = quant.quantize_fp8(array, 32)
+            scale = name.replace("weight", "scale")
+            stored[name] = ("F8_E4M3", array.shape, table.packed.tobytes())
+            stored[scale] = ("F8_E8M0", table.scale_bytes.shape, table.scale_bytes.tobytes())
+            meaning[name], meaning[scale] = quant.decode_e4m3(table.packed), table.scales
+        elif ".experts." in name:
+            packed, scales = linear.quantize_fp4_weight(array)
+            stored[name] = ("I8", packed.shape, packed.tobytes())
+            stored[name.replace("weight", "scale")] = ("F8_E8M0", scales.shape, scales.tobytes())
+            meaning[name] = quant.quantize_fp4(array, 32, "e8m0").values
+        elif name.endswith(("wq_a.weight", "attn.wq_b.weight", "attn.wkv.weight", "wo_b.weight")) or "shared" in name:
+            codes, scales = linear.quantize_fp8_weight(array)
+            stored[name] = ("F8_E4M3", codes.shape, codes.tobytes())
+            stored[name.replace("weight", "scale")] = ("F8_E8M0", scales.shape, scales.tobytes())
+            meaning[name] = linear.dequantize_fp8_weight(codes, scales)
+        elif name.startswith(("embed", "head", "vision", "aligner")) or "wo_a" in name:
+            meaning[name], content = bfloat16(array)
+            stored[name] = ("BF16", array.shape, content)
+        else:
+            meaning[name], stored[name] = array, ("F32", array.shape, array.tobytes())
+    return stored, meaning
+
+
+def write(folder, stored, shards=3):
+    """Write safetensors shards and their index by hand."""
+    weight_map = {}
+    for shard in range(shards):
+        file = f"model-{shard + 1:05}-of-{shards:05}.safetensors"
+        header, body = {"__metadata__": {"format": "pt"}}, b""
+        for name in list(stored)[shard::shards]:
+            dtype, shape, content = stored[name]
+            offsets = [len(body), len(body) + len(content)]
+            header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": offsets}
+            body += content
+            weight_map[name] = file
+        text = json.dumps(header).encode()
+        (folder / file).write_bytes(len(text).to_bytes(8, "little") + text + body)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+
+
+def test_a_checkpoint_in_the_released_layout_gives_the_numbers_it_stands_for(tmp_path):
+    stored, meaning = released(CONFIG)
+    write(tmp_path, stored)
+    got = checkpoint.load_checkpoint(tmp_path, CONFIG, np.float32)
+    assert set(got) == set(weights.weight_shapes(CONFIG))
+    for name, expected in meaning.items():
+        np.testing.assert_array_equal(got[name], expected, err_msg=name)
+    model = models.Model(CONFIG, got, np.arange(96) // 2)
+    assert np.isfinite(model.prefill([1, 2, 3], model.new_cache()).logits).all()
+
+
+def test_one_layer_can_be_read_alone(tmp_path):
+    stored, meaning = released(CONFIG)
+    write(tmp_path, stored, shards=1)
+    got = checkpoint.load_checkpoint(tmp_path, CONFIG, only="layers.3.")
+    assert set(got) == {name for name in meaning if name.startswith("layers.3.")}
+    assert got["layers.3.attn.wq_a.weight"].dtype == np.float64
+
+
+def test_text_models_need_no_vision_tower_and_no_index(tmp_path):
+    stored, _ = released(CONFIG)
+    text = {name: s for name, s in stored.items() if not name.startswith(("vision.", "aligner.", "image_"))}
+    write(tmp_path, text)
+    (tmp_path / "model.safetensors.index.json").unlink()
+    assert "vision.norm.weight" not in checkpoint.load_checkpoint(tmp_path, CONFIG)
+
+
+def test_missing_unknown_and_misshapen_tensors_are_listed_together(tmp_path):
+    stored, _ = released(CONFIG)
+    del stored["norm.weight"], stored["mtp.2.norm.weight"]
+    stored["surplus"] = ("F32", (1,), b"\0" * 4)
+    stored["layers.0.attn.attn_sink"] = ("F32", (5,), b"\0" * 20)
+    dtype, (rows, half), content = stored["layers.1.ffn.experts.0.w1.weight"]
+    stored["layers.1.ffn.experts.0.w1.weight"] = (dtype, (rows, half // 2), content[: rows * half // 2])
+    write(tmp_path, stored)
+    with pytest.raises(ValueError) as error:
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
+    message = str(error.value)
+    assert "2 missing: norm.weight, mtp.2.norm.weight" in message
+    assert "1 unknown: surplus" in message
+    assert "2 of another shape" in message
+    assert "layers.0.attn.attn_sink (5,) (expected (4,))" in message
+    assert "layers.1.ffn.experts.0.w1.weight (32, 16) (expected (32, 32))" in message
+
+
+def test_damaged_files_are_named(tmp_path):
+    stored, _ = released(CONFIG)
+    write(tmp_path, stored)
+    file = tmp_path / "model-00002-of-00003.safetensors"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match=r"model-00002-of-00003.safetensors is truncated"):
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
+    file.write_bytes(b"<html>not found</html>")
+    with pytest.raises(ValueError, match="no complete safetensors file"):
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
+    file.unlink()
+    with pytest.raises(ValueError, match="missing: model-00002"):
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
+
+
+def test_a_tensor_in_another_shard_than_the_index_says_is_an_error(tmp_path):
+    stored, _ = released(CONFIG)
+    write(tmp_path, stored)
+    index = tmp_path / "model.safetensors.index.json"
+    content = json.loads(index.read_text())
+    place = content["weight_map"]["head.weight"]
+    content["weight_map"]["head.weight"] = next(f for f in content["weight_map"].values() if f != place)
+    index.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"1 not in their shard: head\.weight"):
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
+
+
+def test_a_scale_belongs_to_a_square_of_32_by_32():
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((70, 40)) * np.repeat([1e-3, 1.0, 50.0], [32, 32, 6])[:, None]
+    codes, scales = linear.quantize_fp8_weight(weight)
+    assert scales.shape == (3, 2)
+    for i in range(3):
+        for j in range(2):
+            tile = weight[32 * i : 32 * i + 32, 32 * j : 32 * j + 32].astype(np.float32)
+            scale = 2.0 ** np.ceil(np.log2(max(np.abs(tile).max(), 1e-4) / 448))
+            assert quant.decode_e8m0(scales[i, j]) == scale
+            expected = quant.round_to_e4m3(tile / np.float32(scale)) * np.float32(scale)
+            got = linear.dequantize_fp8_weight(codes, scales)[32 * i : 32 * i + 32, 32 * j : 32 * j + 32]
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_the_activations_of_a_quantised_product_are_rounded_to_fp8():
+    rng = np.random.default_rng(1)
+    x, weight = rng.standard_normal((3, 64)), rng.standard_normal((5, 64))
+    expected = quant.quantize_fp8(x, 32).values.astype(float) @ weight.T
+    assert gap(linear.quantized_linear(x, weight), expected) == 0
+    assert 1e-4 < gap(linear.quantized_linear(x, weight), x @ weight.T) < 1
+
+
+def test_scales_that_fit_no_block_are_refused():
+    with pytest.raises(ValueError, match="do not belong"):
+        linear.block_size((64, 64), (3, 2))
+    with pytest.raises(ValueError, match="needs scales"):
+        linear.dequantize_fp4_weight(np.zeros((2, 16), np.uint8), np.zeros((2, 2), np.uint8))
