@@ -120,6 +120,14 @@ def test_tokens_that_differ_in_case_accents_or_spaces_share_a_compressed_id():
     assert got.tolist() == [0, 1, 1, 1, 2, 2, 3, 3, 3, 4, 5, 6, 6, 7]
 
 
+def test_texts_are_normalised_as_the_tokenizers_library_does():
+    """Recorded from its sequence NFKC, NFD, StripAccents, Lowercase, blanks to one space, Strip, a lone space kept."""
+    cases = json.loads((ORACLES / "normalised_text.json").read_text(encoding="utf-8"))
+    assert len(cases) > 400
+    for text, expected in cases:
+        assert engram.normalised_text(text) == expected, ascii(text)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -130,6 +138,10 @@ def test_tokens_that_differ_in_case_accents_or_spaces_share_a_compressed_id():
         ("", ""),
         ("İ", "i"),
         ("\u0301", "\u0301"),
+        ("ΟΔΟΣ", "οδοσ"),
+        ("\u0915\u093e", "\u0915"),
+        ("a\x1c", "a\x1c"),
+        ("\u2003x", "x"),
     ],
 )
 def test_normalised_text(text, expected):

@@ -23,27 +23,31 @@ NO_TOKEN = -1
 # Compressed tokens
 
 
+BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""Characters with the Unicode property White_Space; Python's own `strip` would take four more."""
+
+
 def normalised_text(text):
     """Return the text under which tokens are merged; the original where nothing would be left.
 
-    NFKC, NFD, accents off, lower case, runs of blanks to one space, blanks at the ends off (a lone space stays).
+    NFKC, NFD, all marks off (accents, but vowel signs of Indic scripts too), lower case letter by letter, runs of
+    blanks to one space, blanks at the ends off (a lone space stays). The same as the sequence of normalisers of the
+    `tokenizers` library that the public demo uses, but for characters that only one of the two libraries knows.
 
     >>> normalised_text("  Café"), normalised_text(" "), normalised_text("\u0301") == "\u0301"
     ('cafe', ' ', True)
     """
     changed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
-    changed = "".join(c for c in changed if unicodedata.category(c) != "Mn").lower()
+    changed = "".join(c.lower() for c in changed if not unicodedata.category(c).startswith("M"))
     pieces, blank = [], False
     for character in changed:
-        if character in " \t\r\n":
-            if not blank:
-                pieces.append(" ")
-            blank = True
-        else:
+        if character not in " \t\r\n":
             pieces.append(character)
-            blank = False
+        elif not blank:
+            pieces.append(" ")
+        blank = character in " \t\r\n"
     changed = "".join(pieces)
-    changed = " " if changed == " " else changed.strip()
+    changed = " " if changed == " " else changed.strip(BLANKS).replace("\ue000", " ")  # the stand-in of a lone space
     return changed or text
 
 
