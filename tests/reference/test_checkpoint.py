@@ -144,7 +144,9 @@ def test_a_tensor_in_another_shard_than_the_index_says_is_an_error(tmp_path):
 
 def test_a_scale_belongs_to_a_square_of_32_by_32():
     rng = np.random.default_rng(0)
-    weight = rng.standard_normal((70, 40)) * np.repeat([1e-3, 1.0, 50.0], [32, 32, 6])[:, None]
+    weight = rng.standard_normal((70, 40)) * np.outer(
+        np.repeat([1e-3, 1.0, 50.0], [32, 32, 6]), np.repeat([1.0, 7.0], [32, 8])
+    )
     codes, scales = linear.quantize_fp8_weight(weight)
     assert scales.shape == (3, 2)
     for i in range(3):

@@ -174,6 +174,25 @@ def test_arguments_out_of_range_are_refused(options, message):
         tiny_model().generate([1], **options)
 
 
+def test_a_cache_without_room_for_drafts_is_refused_before_anything_is_fed():
+    model = tiny_model()
+    cache = model.new_cache(spare=2)
+    with pytest.raises(ValueError, match="5 spare positions"):
+        model.generate([1, 2], 3, cache=cache)
+    assert cache.length == 0
+    assert len(model.generate([1, 2], 3, cache=cache, draft_length=2, stop=()).ids) == 3
+
+
+def test_a_prompt_with_an_image_is_continued():
+    model, data = tiny_model(), recorded()
+    ids, types = data["noquant/image20/ids"][0], data["noquant/image20/types"][0]
+    cache = model.new_cache(quantized=False)
+    got = model.generate(ids, 4, types=types, cache=cache, stop=())
+    assert got.ids[0] == int(data["noquant/image20/logits"][0, -1].argmax())
+    plain_text = model.generate(ids, 4, types=types, cache=model.new_cache(quantized=False), stop=(), speculative=False)
+    assert got.ids == plain_text.ids
+
+
 def test_a_shorter_draft_length_gives_the_same_text():
     expected, _ = plain(10)
     for length in (0, 1, 3):

@@ -45,6 +45,8 @@ def generate(
     decoder="all",
     chunk=None,
     draft_length=None,
+    types=None,
+    features=None,
 ):
     """Continue a prompt.
 
@@ -60,6 +62,7 @@ def generate(
             but the last.
         decoder, chunk: of `Model.prefill`.
         draft_length: drafts to verify in a step; the whole block by default.
+        types, features: of `Model.prefill`, for a prompt with images.
 
     Returns:
         Generation.
@@ -76,7 +79,12 @@ def generate(
     stop = {model.config.eos_token_id} if stop is None else set(stop)
     rng = np.random.default_rng(seed)
     cache = model.new_cache() if cache is None else cache
-    logits = model.prefill(ids, cache, decoder=decoder, chunk=chunk).logits[-1]
+    if speculative and cache.spare < draft_length:
+        raise ValueError(
+            f"cache must have {draft_length} spare positions to take drafts back; it has {cache.spare}; "
+            "make it with model.new_cache(spare=…) or lower draft_length"
+        )
+    logits = model.prefill(ids, cache, types, features, chunk, decoder).logits[-1]
     result, prompt = Generation(), cache.length
     going = result.add([sampling.sample(logits, temperature, rng)], max_new_tokens, stop)
     while going:
