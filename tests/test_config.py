@@ -5,9 +5,13 @@ from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from deepseek_edu import config as config_module
 from deepseek_edu.config import ConfigError, ModelConfig
+
+from .reference.strategies import configurations
 
 TINY_FILE = Path(__file__).parent / "oracles" / "v41_tiny_config.json"
 
@@ -143,6 +147,22 @@ def test_v4_names_are_read():
         "dspark_target_layer_ids": [40, 41, 42],
         "dspark_markov_rank": 256,
     }
+    assert ModelConfig.from_released(released) == ModelConfig.v4_flash_0731()
+
+
+@given(st.data())
+@settings(max_examples=50)
+def test_any_configuration_survives_the_released_spelling(data):
+    config = data.draw(configurations())
+    released = json.loads(json.dumps(config.to_dict()))
+    del released["generation"]  # no file of either kind has it
+    assert ModelConfig.from_released(released) == config
+
+
+def test_v4_is_told_by_its_ratios_where_no_model_type_is_given():
+    released = ModelConfig.v4_flash_0731().to_dict()
+    for name in ("generation", "kv_source_layers", "index_source_layers"):
+        del released[name]
     assert ModelConfig.from_released(released) == ModelConfig.v4_flash_0731()
 
 

@@ -62,7 +62,7 @@ def read_released(released, known):
         raise TypeError(f"released must be a dict, as json.load returns it; got {type(released).__name__}")
     merged = dict(released)
     merged.update(released.get("text_config") or {})
-    renames = HUGGING_FACE_TEXT if "hidden_size" in merged else {"max_image_tokens": "vision_max_tokens"}
+    renames = HUGGING_FACE_TEXT if "hidden_size" in merged else {"vision_max_n_token": "vision_max_tokens"}
     values = {}
     for name, value in merged.items():
         field = renames.get(name, name)
@@ -74,8 +74,8 @@ def read_released(released, known):
     for name, value in (released.get("vision_config") or {}).items():
         if HUGGING_FACE_VISION.get(name) in known and value is not None:
             values[HUGGING_FACE_VISION[name]] = value
-    if merged.get("model_type") in ("deepseek_v4", "deepseek_v4_text") and not values.get("kv_source_layers"):
-        values.update(_v4_sources(values))
+    if "kv_source_layers" not in values and any(ratio > 2 for ratio in values.get("compress_ratios", ())):
+        values.update(_v4_sources(values))  # V4 names no owners, and its ratios are 4 and 128
     return values
 
 
