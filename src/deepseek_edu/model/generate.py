@@ -1,0 +1,121 @@
+"""Generation for a batch: token by token, or by drafting a block and verifying it in one pass.
+
+A speculative step of a row with c positions processed and the next token x known: draft y_1 … y_k after x; run the
+backbone on x, y_1 … y_k at positions c … c + k; accept a ≤ k drafts; take back the positions behind c + a. Rows accept
+different numbers of drafts, so their lengths drift apart; rows that have ended are fed nothing.
+
+Source: report, section 2.4.3; DeepSpec `base_evaluator.py`.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from deepseek_edu.model import acceptance, dspark, sampling
+
+
+@dataclass
+class Generation:
+    """What was generated for one row, and how."""
+
+    ids: list = field(default_factory=list)  # new tokens, the stop token included
+    accepted: list = field(default_factory=list)  # drafts that stood, one number per verified block
+    passes: int = 0  # runs of the backbone after the prefill
+    stopped: bool = False  # whether a stop token ended it
+
+    def add(self, tokens, limit, stop):
+        """Append tokens up to the limit or a stop token; return whether to go on."""
+        for token in tokens:
+            if len(self.ids) < limit and not self.stopped:
+                self.ids.append(int(token))
+                self.stopped = int(token) in stop
+        return len(self.ids) < limit and not self.stopped
+
+
+@torch.no_grad()
+def generate(
+    model,
+    ids,
+    max_new_tokens,
+    temperature=0.0,
+    seed=0,
+    speculative=True,
+    stop=None,
+    cache=None,
+    counts=None,
+    decoder="all",
+    chunk=None,
+    draft_length=None,
+):
+    """Continue prompts.
+
+    Args:
+        model: model.Model.
+        ids: [B T] or lists of different lengths, 1 or more tokens each; with a cache, those it does not hold yet.
+        max_new_tokens: 1 or more.
+        temperature: 0 for greedy.
+        seed: of all draws; what a row draws depends on the rows beside it.
+        speculative: draft and verify, if the model has draft stages.
+        stop: ids that end a text; the configuration's eos_token_id by default.
+        cache: Cache to continue, or None for a new quantised one. Afterwards it holds prompts and new tokens but the
+            last of each row.
+        counts, decoder, chunk: of `Model.prefill`.
+        draft_length: drafts to verify in a step; the whole block by default.
+
+    Returns:
+        list of Generation, one per row.
+
+    Raises:
+        ValueError: an argument out of range.
+    """
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be 1 or more; got {max_new_tokens}")
+    block = model.config.dspark_block_size
+    draft_length = block if draft_length is None else draft_length
+    if not 0 <= draft_length <= block:
+        raise ValueError(f"draft_length must be 0 … {block}; got {draft_length}")
+    stop = {model.config.eos_token_id} if stop is None else set(stop)
+    cache = model.new_cache(len(ids)) if cache is None else cache
+    generator = torch.Generator(model.device).manual_seed(seed)
+    output = model.prefill(ids, cache, counts, decoder=decoder, chunk=chunk, logits="last")
+    prompts = cache.lengths.clone()
+    results = [Generation() for _ in range(cache.batch)]
+    tokens = sampling.sample(output.last, temperature, generator)  # B
+    going = [result.add([int(token)], max_new_tokens, stop) for result, token in zip(results, tokens, strict=True)]
+    while any(going):
+        if speculative and len(model.mtp) and draft_length:
+            step = _speculate(model, tokens, going, cache, temperature, generator, draft_length)
+        else:
+            logits = model.decode(tokens, cache, counts=[int(row) for row in going]).last
+            step = None, sampling.sample(logits, temperature, generator)[:, None], None
+        drafts, following, accepted = step
+        for row, result in enumerate(results):
+            if going[row]:
+                new = following[row] if drafts is None else [*drafts[row, : accepted[row]], following[row]]
+                result.passes += 1
+                if accepted is not None:
+                    result.accepted.append(int(accepted[row]))
+                going[row] = result.add(new, max_new_tokens, stop)
+        tokens = torch.tensor([result.ids[-1] for result in results], device=model.device)
+    ends = prompts + torch.tensor([len(result.ids) - 1 for result in results])
+    if bool((cache.lengths > ends).any()):  # a text ended inside an accepted block
+        cache.rollback(torch.minimum(cache.lengths, ends))
+    return results
+
+
+def _speculate(model, tokens, going, cache, temperature, generator, draft_length):
+    """Draft after each row's last token, verify, roll back; return (drafts [B k], following [B], accepted [B])."""
+    committed = cache.lengths.clone()
+    draft = dspark.draft(tokens, model, cache, lambda row, _: sampling.sample(row, temperature, generator))
+    drafts = draft.ids[:, 1 : 1 + draft_length]  # B k
+    fed = torch.tensor(going).long() * (1 + draft_length)
+    logits = model.decode(draft.ids[:, : 1 + draft_length], cache, counts=fed).logits  # B k+1 V
+    if temperature < sampling.GREEDY_BELOW:
+        accepted, following = acceptance.accept_greedy(drafts, logits)
+    else:
+        proposed = sampling.probabilities(draft.logits[:, :draft_length], temperature)
+        wanted = sampling.probabilities(logits, temperature)
+        accepted, following = acceptance.accept(drafts, proposed, wanted, generator)
+    accepted = accepted.cpu()
+    cache.rollback(torch.where(torch.tensor(going), committed + 1 + accepted, committed))
+    return drafts, following, accepted

@@ -1,0 +1,76 @@
+"""Manifold-constrained hyper-connections (mHC): several residual streams, mixed by a nearly doubly stochastic matrix.
+
+    collapse   x = Σ_i A_i X_i                        A ("pre") of the sub-block before
+    expand     X'_j = post_j · y + Σ_i S_ij X_i       post and S of this sub-block
+
+Source: report, section 2.4.1, equations 2–6; reference `hc_pre`, `hc_post`, `hc_split_sinkhorn`; in words in
+reference/mhc.py. Coefficients are computed in float32 or better.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from deepseek_edu.model.norms import precise, reciprocal_rms
+
+
+class Coefficients(NamedTuple):
+    """What one sub-block does to the streams of each token."""
+
+    pre: torch.Tensor  # [B T S]
+    post: torch.Tensor  # [B T S]
+    mix: torch.Tensor  # [B T S S], from stream (first index) to stream (second index)
+
+
+def sinkhorn(scores, iterations, eps):
+    """Make square matrices nearly doubly stochastic; columns last.
+
+    Args:
+        scores: (…, S, S).
+        iterations: row and column steps, 1 or more; a softmax is the first row step.
+        eps: added after the softmax and to every sum.
+    """
+    mix = scores.softmax(dim=-1) + eps
+    mix = mix / (mix.sum(dim=-2, keepdim=True) + eps)
+    for _ in range(iterations - 1):
+        mix = mix / (mix.sum(dim=-1, keepdim=True) + eps)
+        mix = mix / (mix.sum(dim=-2, keepdim=True) + eps)
+    return mix
+
+
+def coefficients(streams, projection, base, scale, config):
+    """Compute the coefficients of a sub-block from the streams at its input.
+
+    Args:
+        streams: [B T S C].
+        projection: fn [2S+S²  S·C]; base: [2S+S²]; scale: [3].
+        config: for norm_eps, hc_mult, hc_sinkhorn_iters, hc_eps.
+    """
+    n = config.hc_mult
+    flat = precise(streams.flatten(2))  # B T S·C, stream by stream
+    mixes = nn.functional.linear(flat, projection.to(flat.dtype)) * reciprocal_rms(flat, config.norm_eps)
+    factors = scale.to(flat.dtype).repeat_interleave(torch.tensor([n, n, n * n], device=scale.device))
+    pre, post, scores = torch.addcmul(base.to(flat.dtype), mixes, factors).split([n, n, n * n], dim=-1)
+    mix = sinkhorn(scores.unflatten(-1, (n, n)), config.hc_sinkhorn_iters, config.hc_eps)
+    return Coefficients(pre.sigmoid() + config.hc_eps, 2 * post.sigmoid(), mix)
+
+
+def one_hot(batch, tokens, streams, dtype, device):
+    """Return the A of the first sub-block: everything from stream 0, [B T S]."""
+    pre = torch.zeros(batch, tokens, streams, dtype=dtype, device=device)
+    pre[..., 0] = 1
+    return pre
+
+
+def collapse(streams, pre):
+    """Return Σ_i A_i X_i: [B T C] from streams [B T S C] and A [B T S]."""
+    return (pre.to(streams.dtype)[:, :, None] @ streams)[:, :, 0]
+
+
+def expand(streams, output, post, mix):
+    """Return X'_j = post_j · y + Σ_i S_ij X_i: [B T S C] from X [B T S C] and y [B T C]; the sum is over the first
+    index of S.
+    """
+    written = post.to(output.dtype)[..., None] * output[:, :, None]  # B T S C
+    return written + mix.to(streams.dtype).mT @ streams

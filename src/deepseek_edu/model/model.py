@@ -1,0 +1,424 @@
+"""The whole model: embedding, layers, logits; prefill in one piece or in chunks, decode of one or several tokens.
+
+Rows of a batch may have different lengths and may be fed different numbers of tokens; `counts` says how many of a row's
+ids are real. The first half of the layers is a causal encoder, the second a decoder that reads one global memory, so
+`prefill` can skip the decoder for most of a prompt (table in reference/model.py): decoder="all", "exact", "report" or
+"serving".
+
+Without a cache `forward` trains: gradients reach every parameter but those of the indexer, whose choice has none.
+
+Source: report, sections 2 and 3; reference `Transformer.forward`.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import nn
+
+from deepseek_edu.model import dspark, mhc
+from deepseek_edu.model import generate as generation
+from deepseek_edu.model.block import Block
+from deepseek_edu.model.cache import Cache
+from deepseek_edu.model.csa2 import CSA2, Published
+from deepseek_edu.model.engram import NO_TOKEN, Engram, EngramHash
+from deepseek_edu.model.linear import Matrix
+from deepseek_edu.model.moe import MoE
+from deepseek_edu.model.norms import RMSNorm
+from deepseek_edu.model.span import Span
+from deepseek_edu.reference import weights as names
+from deepseek_edu.reference.model import DECODER_ROWS, decoder_rows
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a forward pass returns, for the tokens of `span`: all of them unless the decoder was skipped."""
+
+    logits: torch.Tensor | None  # [B R V]; [B 1 V] with logits="last"; None with logits="none"
+    span: Span  # of the rows of "all" logits
+    main_hidden: torch.Tensor  # [B R' targets·C], what the drafter reads; R' ≥ R
+    choices: dict  # layer -> int64 [B T K], entries chosen
+    hashes: torch.Tensor | None  # int64 [B T modules rows], of all tokens
+    layer_tokens: int  # how many tokens all layers together have processed
+    hidden: torch.Tensor | None = None  # [B R C], before the last norm
+    routing: list = field(default_factory=list)  # (scores [N E], experts [N k]) of each layer, if asked for
+
+    @property
+    def last(self):
+        """Logits of each row's last token, [B V]."""
+        return self.span.take_last(self.logits, 1)[:, 0] if self.logits.shape[1] > 1 else self.logits[:, 0]
+
+
+class Layer(Block):
+    """A backbone layer: a block, before it an n-gram memory in some layers."""
+
+    def __init__(self, plan, config, where):
+        experts = MoE(config.n_routed_experts, config.n_activated_experts, config, where)
+        super().__init__(CSA2(config, plan, where), experts, config, where)
+        self.plan = plan
+        if plan.engram is not None:
+            self.engram = Engram(names.engram_rows(config)[plan.engram], config, where)
+
+
+class Model(nn.Module):
+    """DeepSeek-V4.1 in PyTorch, random until weights are loaded. Parameters have their released names in state dicts.
+
+    Args:
+        config: ModelConfig, generation "v4.1".
+        token_map: compressed id of each token id, for the Engram hash; needed to run a model with Engram layers.
+        dtype, device: of the parameters; device "meta" allocates nothing.
+
+    Raises:
+        ValueError: another generation, or a token map that does not fit.
+    """
+
+    def __init__(self, config, token_map=None, dtype=torch.float32, device="cpu"):
+        super().__init__()
+        if config.generation != "v4.1":
+            raise ValueError(f"config.generation must be 'v4.1'; got {config.generation!r}")
+        self.config = config
+        where = {"dtype": dtype, "device": torch.device(device)}
+        self.embed = dspark.Weight(config.vocab_size, config.dim, where)
+        plans = config.schedule()[: config.n_layers]
+        self.layers = nn.ModuleList(Layer(plan, config, where) for plan in plans)
+        self.norm = RMSNorm(config.dim, config.norm_eps, where)
+        self.head = Matrix(config.vocab_size, config.dim, where)
+        self.mtp = nn.ModuleList(dspark.Stage(stage, config, where) for stage in range(config.n_mtp_layers))
+        self.hash = None
+        if token_map is not None and config.engram_layer_ids:
+            self.hash = EngramHash(config, token_map, where["device"])
+
+    @property
+    def dtype(self):
+        """Type of the parameters."""
+        return self.embed.weight.dtype
+
+    @property
+    def device(self):
+        """Where the parameters are."""
+        return self.embed.weight.device
+
+    def load_weights(self, weights):
+        """Take over weights by released name, arrays or tensors. Returns the model.
+
+        Raises:
+            ValueError: lists all missing, unknown and misshapen names together.
+        """
+        names.check_weights(weights, self.config)
+        ours = self.state_dict().keys()
+        self.load_state_dict({name: torch.as_tensor(np.asarray(weights[name])) for name in ours})
+        return self
+
+    def new_cache(self, batch=1, quantized=True, spare=None):
+        """Return an empty Cache for a batch of sequences."""
+        return Cache(self.config, batch, quantized, self.dtype, self.device, spare)
+
+    # Feeding tokens
+
+    def forward(
+        self,
+        ids,
+        cache=None,
+        counts=None,
+        types=None,
+        features=None,
+        stale_index_keys=False,
+        logits="all",
+        quantized=False,
+        with_routing=False,
+    ):
+        """Process the next tokens of every row in all layers.
+
+        Args:
+            ids: int64 [B T]. What stands behind a row's own tokens is ignored.
+            cache: Cache, grows by counts[b] positions in row b; None to train on whole sequences.
+            counts: tokens of each row, [B], 0 … T; T by default.
+            types: [B T] or None: −1 text, 0 image start, 1 image, 2 newline, 3 image end.
+            features: [tokens inside image spans, C], row by row, that take the place of their embeddings, or None.
+            stale_index_keys: reproduce the released decode's defect (csa2.py).
+            logits: "all", "last" (of each row) or "none".
+            quantized: without a cache, round what would be cached, with gradients straight through.
+            with_routing: keep what the routers chose in Output.routing.
+
+        Returns:
+            Output.
+
+        Raises:
+            ValueError: ids, counts or types do not fit; the message names the argument.
+        """
+        if cache is None:
+            batch = len(ids) if hasattr(ids, "__len__") else 1
+            cache = Cache(self.config, batch, quantized, self.dtype, self.device, live=True)
+        run = _Run(self, cache, *self._begin(ids, cache, counts, types, features), stale_index_keys, with_routing)
+        run.layers(self.layers)
+        cache.advance(run.span.counts)
+        return self._output(run, logits)
+
+    @torch.no_grad()
+    def prefill(self, ids, cache, counts=None, types=None, features=None, chunk=None, decoder="all", logits="all"):
+        """Process prompts.
+
+        Args:
+            ids: int64 [B T], or a list of lists of different lengths (then without counts).
+            cache, counts, types, features, logits: as in `forward`.
+            chunk: columns at a time, or None for all at once; memory falls with it, the result stays the same.
+            decoder: which tokens the decoder layers run on.
+
+        Returns:
+            Output. With decoder="all" and chunks, logits of all columns together.
+        """
+        if decoder not in DECODER_ROWS:
+            raise ValueError(f"decoder must be one of {', '.join(DECODER_ROWS)}; got {decoder!r}")
+        ids, counts = padded(ids, counts, self.device)
+        width = ids.shape[1]
+        chunk = width if chunk is None else chunk
+        if chunk < 1 or not width:
+            raise ValueError(f"chunk must be 1 or more tokens, and ids not empty; got chunk {chunk}, {width} columns")
+        types = None if types is None else torch.as_tensor(types, device=self.device)
+        pieces = []
+        for begin in range(0, width, chunk):
+            columns = slice(begin, begin + chunk)
+            some = (counts - begin).clamp(0, chunk)
+            pieces.append((ids[:, columns], some, *_cut(types, features, columns, counts)))
+        if decoder != "all":
+            return self._prefill_skipping(cache, pieces, decoder, logits)
+        outputs = [
+            self.forward(some, cache, count, kinds, extra, logits=logits) for some, count, kinds, extra in pieces
+        ]
+        return outputs[0] if len(outputs) == 1 else _joined_output(outputs, logits)
+
+    @torch.no_grad()
+    def decode(self, ids, cache, **options):
+        """Process one or several new tokens of every row: ids [B] or [B T]; options of `forward`. Returns Output."""
+        ids = torch.as_tensor(ids, device=self.device)
+        return self.forward(ids[:, None] if ids.ndim == 1 else ids, cache, **options)
+
+    def generate(self, ids, max_new_tokens, **options):
+        """Continue prompts; see `generate.generate` for the options. Returns one generate.Generation per row."""
+        return generation.generate(self, ids, max_new_tokens, **options)
+
+    # Steps of a forward pass
+
+    def _begin(self, ids, cache, counts, types, features):
+        config = self.config
+        ids, counts = padded(ids, counts, self.device)
+        if ids.min() < 0 or ids.max() >= config.vocab_size:
+            raise ValueError(f"ids must be 0 … {config.vocab_size - 1}; got {int(ids.min())} … {int(ids.max())}")
+        if cache.config != config or cache.batch != len(ids):
+            raise ValueError(
+                f"cache must be made for this configuration and {len(ids)} rows; it has {cache.batch} rows and "
+                f"{'the same' if cache.config == config else 'another'} configuration; use model.new_cache(batch)"
+            )
+        span = cache.span(counts, ids.shape[1])
+        embedded, mask = self.embed(ids), None  # B T C
+        if types is not None:
+            types = torch.as_tensor(types, device=self.device)
+            if types.shape != ids.shape:
+                raise ValueError(f"types must have the shape of ids, {tuple(ids.shape)}; got {tuple(types.shape)}")
+            mask = (types >= 0) & span.valid
+            if features is not None:
+                features = torch.as_tensor(features, dtype=self.dtype, device=self.device)
+                if features.shape != (int(mask.sum()), config.dim):
+                    raise ValueError(f"features must be {(int(mask.sum()), config.dim)}; got {tuple(features.shape)}")
+                embedded = embedded.masked_scatter(mask[..., None], features)
+        streams = embedded[:, :, None].expand(-1, -1, config.hc_mult, -1)  # B T S C
+        pre = mhc.one_hot(*ids.shape, config.hc_mult, self.dtype, self.device)  # B T S
+        return streams, pre, span, mask, self._hashes(ids, mask, span, cache)
+
+    def _hashes(self, ids, mask, span, cache):
+        if not self.config.engram_layer_ids:
+            return None
+        if self.hash is None:
+            raise ValueError("token_map is needed: the model has Engram layers; see engram.compressed_token_map")
+        back = self.config.engram_max_ngram_size - 1
+        compressed = self.hash.compress(ids, mask)  # B T
+        line = cache.history.line(span, back, compressed[..., None])[..., 0]  # B G-1+T
+        return self.hash.rows(line.masked_fill(span.line_positions(back) < 0, NO_TOKEN))
+
+    def _output(self, run, logits):
+        hidden = mhc.collapse(run.streams, run.pre)  # B R C
+        values = None
+        if logits != "none":
+            if logits not in ("all", "last"):
+                raise ValueError(f"logits must be 'all', 'last' or 'none'; got {logits!r}")
+            wanted = hidden if logits == "all" else run.span.take_last(hidden, 1)
+            values = self.head(self.norm(wanted))
+        main_hidden, span = run.main_hidden()
+        if len(self.mtp) and main_hidden is not None:
+            dspark.insert_context(main_hidden, span, self.mtp, run.cache)
+        run.cache.decoded = run.cache.lengths.clone()
+        choices = {layer: choice for layer, (choice, _) in run.published.choices.items()}
+        return Output(values, run.span, main_hidden, choices, run.hashes, run.layer_tokens, hidden, run.routing or [])
+
+    def _prefill_skipping(self, cache, pieces, decoder, logits):
+        cut = self.config.decoder_start
+        rows = decoder_rows(self.config, decoder)
+        keep = _Tail(rows[0][0])
+        hashes, layer_tokens = [], 0
+        for ids, counts, types, features in pieces:
+            run = _Run(self, cache, *self._begin(ids, cache, counts, types, features))
+            run.layers(self.layers[:cut])
+            run.store(self.layers[cut])
+            cache.advance(run.span.counts)
+            mask = torch.zeros_like(ids, dtype=torch.bool) if run.mask is None else run.mask
+            means = {layer: tile for layer, (tile, _) in run.means.items()}
+            keep.add(run.span.counts, {"streams": run.streams, "pre": run.pre, "mask": mask, **means})
+            hashes.append(run.hashes)
+            layer_tokens += run.layer_tokens
+        width = keep.tiles["pre"].shape[1]
+        span = Span(cache.lengths - keep.counts, keep.counts, width, self.config, cache.device, cache.dtype)
+        mask = keep.tiles["mask"] if any(piece[2] is not None for piece in pieces) else None
+        run = _Run(self, cache, keep.tiles["streams"], keep.tiles["pre"], span, mask, None)
+        run.means = {layer: (tile, span) for layer, tile in keep.tiles.items() if isinstance(layer, int)}
+        run.hashes = None if self.hash is None else torch.cat(hashes, dim=1)
+        run.layer_tokens = layer_tokens
+        run.layers(self.layers[cut:], rows)
+        return self._output(run, logits)
+
+
+class _Run:
+    """One pass through layers: what the tokens of this call share."""
+
+    def __init__(self, model, cache, streams, pre, span, mask, hashes, stale_index_keys=False, with_routing=False):
+        self.model, self.cache = model, cache
+        self.streams, self.pre, self.span = streams, pre, span  # of the tokens that are still processed
+        self.mask, self.mask_span, self.hashes = mask, span, hashes
+        self.published = Published(stale_index_keys=stale_index_keys)
+        self.means, self.layer_tokens = {}, 0
+        self.routing = [] if with_routing else None
+
+    def store(self, layer):
+        """Make the global entries of a layer without running it."""
+        u = layer.attention_input(self.streams, self.pre)
+        layer.attn.store_global(u, self.span, self.cache)
+
+    def layers(self, layers, rows=None):
+        """Run some layers; rows, per layer, is (tokens given, tokens computed), counted from each row's end."""
+        for number, layer in enumerate(layers):
+            given, asked = rows[number] if rows else (self.span.width, self.span.width)
+            self._take(given)
+            self._layer(layer, self.span.last(asked), skipping=rows is not None)
+
+    def _take(self, rows):
+        self.streams, self.pre = (self.span.take_last(x, rows) for x in (self.streams, self.pre))
+        self.span = self.span.last(rows)
+
+    def _layer(self, layer, asked, skipping):
+        span, cache, plan = self.span, self.cache, layer.plan
+        mask = None if self.mask is None else self.mask_span.take_last(self.mask, span.width)
+        if plan.engram is not None:
+            rows = self.hashes[:, self.hashes.shape[1] - span.width :, plan.engram]
+            self.streams = layer.engram(self.streams, rows, mask)
+        if plan.index in self.model.config.dspark_target_layer_ids:
+            self.means[plan.index] = self.streams.mean(dim=2), span  # B T C
+        if plan.side == "decoder":
+            cache.restart(cache.windows[plan.index], span.first)
+
+        def attend(u):
+            if plan.mode == "full" and not skipping:
+                layer.attn.store_global(u, span, cache)
+            return layer.attn(u, span, cache, self.published, asked)
+
+        def feed(u):
+            images = None if mask is None else span.take_last(mask, asked.width)
+            return layer.ffn(u, None if asked.full else asked.valid, images, self.routing)
+
+        def last(x):
+            return span.take_last(x, asked.width)
+
+        self.streams, self.pre = layer(self.streams, self.pre, attend, feed, last)
+        self.span = asked
+        self.layer_tokens += int(asked.counts.sum())
+
+    def main_hidden(self):
+        """The means of the drafter's layers side by side, for the tokens that all of them have; and their Span."""
+        if not self.means:
+            return None, self.span
+        spans = [span for _, span in self.means.values()]
+        least = min(spans, key=lambda span: span.width)
+        means = [span.take_last(tile, least.width) for _, (tile, span) in sorted(self.means.items())]
+        return torch.cat(means, dim=-1), least
+
+
+class _Tail:
+    """The last tokens of each row of several tiles, as one tile."""
+
+    def __init__(self, rows):
+        self.rows, self.tiles, self.counts = rows, None, None
+
+    def add(self, counts, tiles):
+        """Append {name: tile [B T …]} whose rows have counts[b] tokens."""
+        if self.tiles is None:
+            self.counts = torch.zeros_like(counts)
+            self.tiles = {name: tile[:, :0] for name, tile in tiles.items()}
+        total = self.counts + counts
+        kept = total.clamp_max(self.rows)
+        places = (total - kept)[:, None] + torch.arange(int(kept.max()))  # B R, in old tokens, then new ones
+        old = self.tiles["pre"].shape[1]
+        columns = torch.where(places < self.counts[:, None], places, places - self.counts[:, None] + old)
+        new = tiles["pre"]
+        columns = columns.clamp_max(old + new.shape[1] - 1).to(new.device)
+        rows = torch.arange(len(counts), device=new.device)[:, None]
+        self.tiles = {name: torch.cat([self.tiles[name], tile], dim=1)[rows, columns] for name, tile in tiles.items()}
+        self.counts = kept
+
+
+def padded(ids, counts, device):
+    """Return (ids int64 [B T] on the device, counts int64 [B] on the CPU) of what a caller gave.
+
+    Args:
+        ids: tensor or nested list [B T]; lists of different lengths are padded with 0.
+        counts: tokens of each row, or None for all (of each list).
+
+    Raises:
+        ValueError: another shape or type, an empty tile, or counts outside 0 … T.
+    """
+    if not isinstance(ids, torch.Tensor):
+        try:
+            rows = [torch.as_tensor(row) for row in ids]
+            lengths = [len(row) for row in rows]
+        except TypeError:
+            raise ValueError(f"ids must be [B T]; got {ids!r}; put a single sequence in a list") from None
+        if counts is None:
+            counts = torch.tensor(lengths)
+        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    if ids.ndim != 2 or not ids.numel() or ids.is_floating_point() or ids.dtype == torch.bool:
+        raise ValueError(f"ids must be integers [B T], not empty; got shape {tuple(ids.shape)}, type {ids.dtype}")
+    batch, width = ids.shape
+    counts = torch.full((batch,), width) if counts is None else torch.as_tensor(counts, dtype=torch.int64).cpu()
+    if counts.shape != (batch,) or bool(((counts < 0) | (counts > width)).any()):
+        raise ValueError(f"counts must be {batch} numbers from 0 to {width}; got {counts.tolist()}")
+    return ids.to(device=device, dtype=torch.int64), counts
+
+
+def _cut(types, features, columns, counts):
+    """The types and features of one chunk; features lie row by row, so each row's own are counted."""
+    if types is None:
+        return None, None
+    if features is None:
+        return types[:, columns], None
+    inside = (types >= 0) & (torch.arange(types.shape[1]) < counts[:, None]).to(types.device)  # B T
+    numbers = torch.full(inside.shape, -1, device=types.device)
+    numbers[inside] = torch.arange(len(features), device=types.device)
+    some = numbers[:, columns]
+    return types[:, columns], features[some[some >= 0]]
+
+
+def _joined_output(outputs, logits):
+    """One Output for the chunks of a prefill."""
+    counts = torch.stack([output.span.counts for output in outputs]).sum(dim=0)
+    first = outputs[0].span
+    span = Span(first.first, counts, sum(o.span.width for o in outputs), first.config, first.device, first.dtype)
+    if logits == "all":
+        values = torch.cat([output.logits for output in outputs], dim=1)
+    else:
+        values = outputs[0].logits
+        for output in outputs[1:] if logits == "last" else ():
+            fed = (output.span.counts > 0).to(values.device)
+            values = torch.where(fed[:, None, None], output.logits, values)
+    last = outputs[-1]
+    hidden = [output.main_hidden for output in outputs]
+    main_hidden = None if hidden[0] is None else torch.cat(hidden, dim=1)
+    hashes = None if last.hashes is None else torch.cat([output.hashes for output in outputs], dim=1)
+    tokens = sum(output.layer_tokens for output in outputs)
+    return Output(values, span, main_hidden, last.choices, hashes, tokens)

@@ -1,0 +1,228 @@
+"""Mixture of experts: a router picks a few small networks for each token; one shared network always runs.
+
+The experts' matrices lie in three stacked parameters, [E F C] and [E C F], so that an optimiser sees three tensors and
+a GPU one grouped product; in a state dict they have the released names, `experts.3.w1.weight`.
+
+Tokens are sorted by expert, so every expert works on one contiguous stretch. A token's own loop never appears.
+
+Source: report, sections 2.2 and 4.2.2; reference `Gate`, `Expert`, `MoE`; formulas in reference/moe.py.
+"""
+
+import torch
+from torch import nn
+
+from deepseek_edu.model import selection
+from deepseek_edu.model.linear import Matrix
+from deepseek_edu.model.norms import precise
+
+
+def router_scores(logits, score_func="sqrtsoftplus"):
+    """Return the positive score of every expert, (…, E) from logits (…, E)."""
+    if score_func == "sqrtsoftplus":
+        return nn.functional.softplus(logits, threshold=40.0).sqrt()
+    if score_func == "sigmoid":
+        return logits.sigmoid()
+    if score_func == "softmax":
+        return logits.softmax(dim=-1)
+    raise ValueError(f"score_func must be sqrtsoftplus, sigmoid or softmax; got {score_func!r}")
+
+
+def route(scores, bias, k, normalise=True, scale=1.0):
+    """Choose k experts for each token and weigh them.
+
+    Args:
+        scores: (…, E), positive.
+        bias: [E] or (…, E); it chooses and never weighs.
+        k: experts per token.
+        normalise: divide the chosen scores by their sum (plus 1e-20).
+        scale: factor of the weights.
+
+    Returns:
+        (experts int64 (…, k), rising; weights (…, k)).
+    """
+    experts = selection.top_k((scores + bias).detach(), k)  # … k
+    weights = scores.gather(-1, experts)  # … k
+    if normalise:
+        weights = weights / (weights.sum(dim=-1, keepdim=True) + 1e-20)
+    return experts, weights * scale
+
+
+def clamped_swiglu(gate, up, limit):
+    """Return SiLU(gate) · up with gate clamped from above and up on both sides; limit 0 for no clamp."""
+    if limit > 0:
+        gate, up = gate.clamp_max(limit), up.clamp(-limit, limit)
+    return nn.functional.silu(gate) * up
+
+
+class Gate(nn.Module):
+    """The router: matrix [E C], a correction bias for text and one for tokens of images."""
+
+    def __init__(self, experts, config, where):
+        super().__init__()
+        self.config = config
+        self.weight = nn.Parameter(torch.empty(experts, config.dim, **where))
+        nn.init.normal_(self.weight, std=config.dim**-0.5)
+        # moved by the load (update_bias), not by a gradient
+        self.bias = nn.Parameter(torch.zeros(experts, **where), requires_grad=False)
+        self.bias_vl = nn.Parameter(torch.zeros(experts, **where), requires_grad=False)
+
+    def forward(self, u, k, image_mask=None):
+        """Return (scores [N E], experts [N k], weights [N k]) for tokens u [N C]; float32 or better."""
+        c = self.config
+        logits = nn.functional.linear(precise(u), precise(self.weight)) / c.gate_temp  # N E
+        scores = router_scores(logits, c.score_func)
+        bias = self.bias if image_mask is None else torch.where(image_mask[:, None], self.bias_vl, self.bias)
+        return scores, *route(scores, bias, k, c.norm_topk_prob and k > 1, c.route_scale)
+
+
+class Expert(nn.Module):
+    """One SwiGLU network: w1 (gate) and w3 (up) [F C], w2 [C F]."""
+
+    def __init__(self, inner, config, where):
+        super().__init__()
+        self.limit = config.swiglu_limit
+        self.w1, self.w3 = Matrix(inner, config.dim, where), Matrix(inner, config.dim, where)
+        self.w2 = Matrix(config.dim, inner, where)
+
+    def forward(self, u):
+        """Return (…, C)."""
+        return self.w2(clamped_swiglu(self.w1(u), self.w3(u), self.limit))
+
+
+class Experts(nn.Module):
+    """All routed experts of a layer, stacked: w1 and w3 [E F C], w2 [E C F]."""
+
+    NAMES = ("w1", "w2", "w3")
+
+    def __init__(self, count, config, where):
+        super().__init__()
+        self.count, self.limit = count, config.swiglu_limit
+        inner, dim = config.moe_inter_dim, config.dim
+        for name, shape in (("w1", (inner, dim)), ("w2", (dim, inner)), ("w3", (inner, dim))):
+            stacked = nn.Parameter(torch.empty(count, *shape, **where))
+            nn.init.normal_(stacked, std=shape[1] ** -0.5)
+            setattr(self, name, stacked)
+
+    def forward(self, u, experts, weights):
+        """Return Σ over the chosen experts: [N C].
+
+        Args:
+            u: [N C].
+            experts: int64 [N k]; weights: [N k]; the weight multiplies the hidden vector before w2.
+        """
+        order = experts.flatten().argsort(stable=True)  # N·k, by expert
+        tokens = order // experts.shape[-1]
+        counts = torch.bincount(experts.flatten(), minlength=self.count)  # E
+        outputs = self._sorted(u[tokens], weights.flatten()[order, None].to(u.dtype), counts)  # N·k C
+        return torch.zeros_like(u).index_add(0, tokens, outputs)
+
+    def _sorted(self, x, weights, counts):
+        """Run every expert on its stretch of x [N·k C]."""
+        if x.is_cuda and x.dtype == torch.bfloat16:
+            ends = counts.cumsum(0).int()
+            gate, up = (nn.functional.grouped_mm(x, w.mT, offs=ends) for w in (self.w1, self.w3))
+            hidden = clamped_swiglu(gate, up, self.limit) * weights
+            return nn.functional.grouped_mm(hidden, self.w2.mT, offs=ends)
+        outputs, counts = [], counts.tolist()
+        stretches = zip(range(self.count), x.split(counts), weights.split(counts), strict=True)
+        for expert, some, weight in stretches:
+            if len(some):
+                gate, up = some @ self.w1[expert].mT, some @ self.w3[expert].mT  # n F
+                outputs.append((clamped_swiglu(gate, up, self.limit) * weight) @ self.w2[expert].mT)
+        return torch.cat(outputs) if outputs else x
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        for name in self.NAMES:
+            stacked = getattr(self, name)
+            for expert, matrix in enumerate((stacked if keep_vars else stacked.detach()).unbind()):
+                destination[f"{prefix}{expert}.{name}.weight"] = matrix
+
+    def _load_from_state_dict(self, state, prefix, metadata, strict, missing, unexpected, errors):
+        for name in self.NAMES:
+            stacked = getattr(self, name)
+            for expert in range(self.count):
+                key = f"{prefix}{expert}.{name}.weight"
+                if key not in state:
+                    missing.append(key)
+                elif state[key].shape != stacked.shape[1:]:
+                    errors.append(f"{key} must have shape {tuple(stacked.shape[1:])}; got {tuple(state[key].shape)}")
+                else:
+                    with torch.no_grad():
+                        stacked[expert].copy_(state[key])
+        known = {f"{prefix}{expert}.{name}.weight" for name in self.NAMES for expert in range(self.count)}
+        unexpected.extend(key for key in state if key.startswith(prefix) and key not in known)
+
+
+class MoE(nn.Module):
+    """Router, routed experts and the shared one.
+
+    Args:
+        count: routed experts; k: chosen for each token (the draft stages use other numbers than the backbone).
+    """
+
+    def __init__(self, count, k, config, where):
+        super().__init__()
+        self.k = k
+        self.gate = Gate(count, config, where)
+        self.experts = Experts(count, config, where)
+        shared = config.n_shared_experts
+        self.shared_experts = Expert(shared * config.moe_inter_dim, config, where) if shared else None
+
+    def forward(self, u, valid=None, image_mask=None, routing=None):
+        """Route and run.
+
+        Args:
+            u: [B T C].
+            valid: bool [B T], false for padding, which is not run; None if there is none.
+            image_mask: bool [B T] of tokens inside an image span, or None.
+            routing: list that takes in a `Routing` of this layer, or None.
+
+        Returns:
+            [B T C]; zeros for padding.
+        """
+        tokens = u.flatten(0, 1) if valid is None else u[valid]  # N C
+        images = None
+        if image_mask is not None:
+            images = image_mask.flatten() if valid is None else image_mask[valid]
+        scores, experts, weights = self.gate(tokens, self.k, images)
+        if routing is not None:
+            routing.append((scores, experts))
+        y = self.experts(tokens, experts, weights)
+        if self.shared_experts is not None:
+            y = y + self.shared_experts(tokens)
+        if valid is None:
+            return y.view_as(u)
+        return torch.zeros_like(u).masked_scatter(valid[..., None], y)
+
+
+# Training
+
+
+def expert_load(experts, count):
+    """Return how many tokens each expert got: int64 [E] from experts (…, k)."""
+    return torch.bincount(experts.flatten(), minlength=count)
+
+
+@torch.no_grad()
+def update_bias(bias, load, speed=0.001):
+    """Move a correction bias in place against the load: down where an expert got more than the mean, up where less.
+
+    Args:
+        bias: [E], text or image; load: [E], tokens per expert of that modality.
+        speed: size of the step (report: 0.001).
+    """
+    load = load.to(bias.dtype)
+    bias -= speed * torch.sign(load - load.mean())
+
+
+def sequence_balance_loss(scores, experts, weight=1e-4):
+    """Return the loss that keeps the experts of one sequence balanced, a scalar.
+
+    Args:
+        scores: [T E]; experts: [T k], both of one sequence.
+        weight: factor of the loss (report: 1e-4); it is the loss when all experts are used evenly.
+    """
+    tokens, count = scores.shape
+    frequency = expert_load(experts, count) * (count / (experts.shape[-1] * tokens))  # E
+    share = (scores / scores.sum(dim=-1, keepdim=True)).mean(dim=0)  # E
+    return weight * (frequency * share).sum()

@@ -1,0 +1,163 @@
+"""Four-bit and eight-bit blocks in PyTorch: the same bytes as reference/quant.py, and gradients straight through.
+
+    cache                   codes   block   scale
+    main KV entry           E2M1    16      E4M3, amax / 6 rounded to nearest
+    index query and key     E2M1    32      E8M0, a power of two, rounded up
+    window KV entry         E4M3    32      E8M0, a power of two, rounded up
+
+Everything is computed in float32, as in the kernels; other types are converted first. Infinities and NaNs are the
+caller's fault and not looked for: that would read the whole tensor once more.
+
+Source: report, section 2.4.4; reference kernels `fp4_act_quant` and `act_quant`. See reference/quant.py for the rules
+in words.
+"""
+
+import torch
+
+from deepseek_edu.reference import quant as rules
+
+FP4_MAX, FP8_MAX = rules.FP4_MAX, rules.FP8_MAX
+
+# a value belongs to level i if it lies above i of these; a tie goes to the even code, so it counts as above a boundary
+# whose upper code is even: those boundaries are the next smaller float32
+_BOUNDARIES = (
+    0.25,
+    0.75 - 2**-24,
+    1.25,
+    1.75 - 2**-23,
+    2.5,
+    3.5 - 2**-22,
+    5.0,
+)
+_constants = {}
+
+
+def _constant(name, device):
+    """Small tables, made once for each device."""
+    key = name, torch.device(device)
+    if key not in _constants:
+        if name == "boundaries":
+            values = torch.tensor(_BOUNDARIES, dtype=torch.float32)
+        else:  # the two values of every byte of packed codes
+            codes = torch.arange(256)
+            levels = torch.tensor(rules.decode_e2m1(range(16)))
+            values = torch.stack([levels[codes & 15], levels[codes >> 4]], dim=-1)  # 256 2
+        _constants[key] = values.to(device)
+    return _constants[key]
+
+
+# Numbers to codes and back
+
+
+def encode_e2m1(x):
+    """Return the four-bit codes (uint8 0 … 15) nearest to x, any shape, clipped to ±6, ties to the even code."""
+    x = x.float()
+    level = torch.bucketize(x.abs(), _constant("boundaries", x.device), out_int32=True)  # boundaries below |x|
+    return (level + 8 * torch.signbit(x)).to(torch.uint8)
+
+
+def decode_e2m1(codes):
+    """Return the float32 values of codes 0 … 15."""
+    return _constant("pairs", codes.device)[codes.long(), 0]
+
+
+def encode_e4m3(x):
+    """Return the eight-bit codes (uint8) nearest to x, any shape, saturating at ±448, ties to the even code."""
+    return x.float().clamp(-FP8_MAX, FP8_MAX).to(torch.float8_e4m3fn).view(torch.uint8)
+
+
+def decode_e4m3(codes):
+    """Return the float32 values of bytes."""
+    return codes.view(torch.float8_e4m3fn).float()
+
+
+def power_of_two_byte(x):
+    """Return the E8M0 byte of the smallest power of two that is not below x (float32, 2**-126 or more)."""
+    return ((x.view(torch.int32) + 0x7FFFFF) >> 23).to(torch.uint8)  # the exponent, one more with any mantissa bit
+
+
+def decode_e8m0(scale_bytes):
+    """Return 2**(byte − 127) as float32; bytes from 1 on (smaller ones are never made here)."""
+    return (scale_bytes.int() << 23).view(torch.float32)
+
+
+# Whole blocks
+
+
+def quantize_fp4(x, block=16, scale_kind="e4m3"):
+    """Store the last dimension in four bits.
+
+    Args:
+        x: (…, n), finite; n a multiple of block and even.
+        block: values per scale.
+        scale_kind: "e4m3" (main cache) or "e8m0" (index queries and keys).
+
+    Returns:
+        (packed uint8 (…, n/2), scale bytes uint8 (…, n/block)).
+
+    Raises:
+        ValueError: the width does not fit, or an unknown scale kind.
+    """
+    blocks = _blocks(x, block)  # … G b
+    amax = blocks.abs().amax(dim=-1)  # … G
+    if scale_kind == "e4m3":
+        six = torch.full((), FP4_MAX, device=x.device)  # a tensor: CUDA would replace a number by its reciprocal
+        scale_bytes = encode_e4m3(amax.clamp_min(6 * 2.0**-9) / six)
+    elif scale_kind == "e8m0":
+        scale_bytes = power_of_two_byte(amax.clamp_min(6 * 2.0**-126) * (1 / FP4_MAX))
+    else:
+        raise ValueError(f"scale_kind must be 'e4m3' or 'e8m0'; got {scale_kind!r}")
+    scales = decode_e4m3(scale_bytes) if scale_kind == "e4m3" else decode_e8m0(scale_bytes)
+    codes = encode_e2m1(blocks / scales[..., None]).reshape(x.shape)  # … n
+    return codes[..., 0::2] | codes[..., 1::2] << 4, scale_bytes
+
+
+def dequantize_fp4(packed, scale_bytes, block=16, scale_kind="e4m3"):
+    """Read back what `quantize_fp4` stored: float32 (…, n)."""
+    scales = decode_e4m3(scale_bytes) if scale_kind == "e4m3" else decode_e8m0(scale_bytes)  # … G
+    pairs = torch.nn.functional.embedding(packed.int(), _constant("pairs", packed.device))  # … n/2 2
+    values = pairs.reshape(*scales.shape, block) * scales[..., None]  # … G b
+    return values.reshape(*packed.shape[:-1], 2 * packed.shape[-1])
+
+
+def quantize_fp8(x, block=32):
+    """Store the last dimension in eight bits: (codes uint8 (…, n), scale bytes uint8 (…, n/block))."""
+    blocks = _blocks(x, block)  # … G b
+    amax = blocks.abs().amax(dim=-1)  # … G
+    scale_bytes = power_of_two_byte(amax.clamp_min(1e-4) * (1 / FP8_MAX))
+    codes = encode_e4m3(blocks / decode_e8m0(scale_bytes)[..., None])
+    return codes.reshape(x.shape), scale_bytes
+
+
+def dequantize_fp8(codes, scale_bytes, block=32):
+    """Read back what `quantize_fp8` stored: float32 (…, n)."""
+    values = decode_e4m3(codes).reshape(*scale_bytes.shape, block) * decode_e8m0(scale_bytes)[..., None]
+    return values.reshape(codes.shape)
+
+
+def _blocks(x, block):
+    if x.shape[-1] % block:
+        raise ValueError(f"the last dimension must be a multiple of block = {block}; got {x.shape[-1]}; pad with zeros")
+    return x.float().reshape(*x.shape[:-1], -1, block)
+
+
+class _StraightThrough(torch.autograd.Function):
+    """Forward: a rounding. Backward: as if nothing had been rounded (quantisation-aware training)."""
+
+    @staticmethod
+    def forward(ctx, x, rounding):
+        return rounding(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+def straight_through(x, rounding):
+    """Return rounding(x); its gradient is that of x.
+
+    Args:
+        x: any tensor.
+        rounding: function from x to a tensor of the same shape and type.
+    """
+    return _StraightThrough.apply(x, rounding)

@@ -1,0 +1,52 @@
+"""The PyTorch model as `deepseek_edu.verify` runs it: whole batches, in float64.
+
+In float32 a value next to a rounding boundary of a quantised cache may fall to the other side than in the recorded run;
+the recorded values were chosen so that exact arithmetic stays clear of the boundaries.
+"""
+
+import torch
+
+from deepseek_edu.model import dspark
+from deepseek_edu.model.model import Model
+
+
+class TorchRunner:
+    """Runs batches of equally long sequences; the methods are those of `verify.NumpyRunner`.
+
+    Args:
+        config: ModelConfig; weights: {released name: array}; token_map: [V]; dtype: of everything.
+    """
+
+    name = "torch"
+
+    def __init__(self, config, weights, token_map, dtype=torch.float64):
+        self.model = Model(config, token_map, dtype).load_weights(weights)
+
+    def prefill(self, ids, quantized, types=None):
+        """Run whole prompts: ids [B T]; types [B T] or None. Returns what `NumpyRunner.prefill` does."""
+        cache = self.model.new_cache(len(ids), quantized)
+        output = self.model.prefill(torch.as_tensor(ids), cache, types=types)
+        hidden = output.main_hidden
+        return {
+            "logits": output.logits.numpy(),
+            "main_hidden": None if hidden is None else hidden.numpy(),
+            "hashes": None if output.hashes is None else output.hashes.numpy(),
+            "choices": {layer: choice.numpy() for layer, choice in output.choices.items()},
+        }
+
+    def decode(self, ids, start, quantized, stale_index_keys=False, draft_from=None):
+        """Prefill ids[:, :start], then feed the others one at a time. Returns what `NumpyRunner.decode` does."""
+        model, ids = self.model, torch.as_tensor(ids)
+        cache = model.new_cache(len(ids), quantized)
+        if start:
+            model.prefill(ids[:, :start], cache)
+        found = {"logits": [], "ids": [], "draft_logits": [], "conf": []}
+        for step in range(start, ids.shape[1]):
+            found["logits"].append(model.decode(ids[:, step], cache, stale_index_keys=stale_index_keys).last)
+            if draft_from is not None:
+                with torch.no_grad():
+                    draft = dspark.draft(torch.as_tensor(draft_from[:, step - start]), model, cache)
+                found["ids"].append(draft.ids)
+                found["draft_logits"].append(draft.logits)
+                found["conf"].append(draft.confidence)
+        return {name: torch.stack(values, dim=1).numpy() for name, values in found.items() if values}
