@@ -9,12 +9,13 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from deepseek_edu.site.place import replace, settled
 
 SOURCES = (
     "course",
@@ -51,18 +52,21 @@ def build(
 
     Args:
         root: repository root.
-        out: folder of the finished site; replaced as a whole, and only by a site that passed every step.
+        out: folder of the finished site; replaced as a whole, and only by a site that passed every step. It has to be
+            absent, empty, or a site built before.
         shell: "material" or "zensical".
         work: folder for intermediate files, default `build` in the repository.
         force: build even if nothing changed.
         say: receives one line per step.
 
     Raises:
+        PlaceError: `out` is something else; it was not touched.
         SiteError: with file, line, what was found and what is allowed.
     """
     started = time.perf_counter()
-    root, out = root.resolve(), out.resolve()
+    root = root.resolve()
     work = (work or root / "build").resolve()
+    out = settled(out, root, work)
     work.mkdir(parents=True, exist_ok=True)
     with _alone(root / ".cache"):
         stamp_file = work / f"stamp-{hashlib.sha256(f'{out}{shell}'.encode()).hexdigest()[:12]}.json"
@@ -93,21 +97,6 @@ def _build(root: Path, out: Path, shell: str, work: Path, say: Callable[[str], N
     if problems := check(rendered, root, budget=False):
         raise SiteError(f"the site was not put in place\n{report(problems)}")
     replace(rendered, out)
-
-
-def replace(new: Path, out: Path) -> None:
-    """Move a finished folder to its place; the previous one stays until the new one is complete beside it."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    incoming, outgoing = out.with_name(f".{out.name}.new"), out.with_name(f".{out.name}.old")
-    for leftover in (incoming, outgoing):
-        if leftover.exists():
-            shutil.rmtree(leftover)
-    shutil.move(new, incoming)
-    if out.exists():
-        out.rename(outgoing)
-    incoming.rename(out)
-    if outgoing.exists():
-        shutil.rmtree(outgoing)
 
 
 def _inputs(root: Path, shell: str) -> str:

@@ -10,6 +10,10 @@ class SiteError(Exception):
     """Something stops the build; the message is one that a person can act on."""
 
 
+class PlaceError(SiteError):
+    """A path to write to is none that may be written; nothing was touched. The command ends with exit code 2."""
+
+
 class SourceError(SiteError):
     """A page, lab or ledger holds something that is not allowed.
 
