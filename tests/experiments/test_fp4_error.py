@@ -146,6 +146,7 @@ def test_charts_repeat_the_table_and_can_be_drawn(record):
 
 def test_the_command_prints_a_table_and_writes_the_record(tmp_path, capsys):
     out = tmp_path / "runs" / "fp4_error.json"
+    out.parent.mkdir()
     fp4_error.main(["--seed", "3", "--out", str(out)])
     written = json.loads(out.read_text(encoding="utf-8"))
     assert written["seed"] == 3

@@ -9,7 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from deepseek_edu.cli import app
 from deepseek_edu.site.errors import SiteError
 from deepseek_edu.site.pack import pack
 
@@ -50,3 +52,49 @@ def test_every_file_of_the_site_is_in_the_archive(small_site: Path, tmp_path: Pa
 def test_a_folder_without_site_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SiteError, match="deepseek-edu build"):
         pack(tmp_path, tmp_path / "a.zip")
+
+
+def test_a_packed_archive_is_replaced(small_site: Path, tmp_path: Path) -> None:
+    size = pack(small_site, tmp_path / "a.zip")
+    assert pack(small_site, tmp_path / "a.zip") == size
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+def other_zip(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "backup.zip", "w") as archive:
+        archive.writestr("photo.txt", "mine")
+    return folder / "backup.zip"
+
+
+def no_zip(folder: Path) -> Path:
+    (folder / "text.zip").write_text("mine", encoding="utf-8")
+    return folder / "text.zip"
+
+
+def other_name(folder: Path) -> Path:
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    return folder / "notes.txt"
+
+
+@pytest.mark.parametrize(
+    ("told", "make"),
+    [
+        ("did not write", other_zip),
+        ("did not write", no_zip),
+        ("does not end in .zip", other_name),
+        ("found a folder", lambda folder: folder),
+        ("make it first", lambda folder: folder / "a" / "b" / "c.zip"),
+        ("inside the site", lambda folder: folder / "site" / "c.zip"),
+    ],
+)
+def test_a_path_that_is_none_for_an_archive_is_refused_in_one_sentence(tmp_path: Path, told: str, make) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("x", encoding="utf-8")
+    archive = make(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    done = CliRunner().invoke(app, ["pack", str(archive), "--site", str(tmp_path / "site")])
+    assert done.exit_code == 2, done.output
+    assert told in done.output
+    assert len(done.output.strip().splitlines()) == 1
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert not (tmp_path / "a").exists()

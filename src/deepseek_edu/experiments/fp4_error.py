@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deepseek_edu.experiments.record import significant, surroundings, write_record
+from deepseek_edu.experiments.record import significant, surroundings, unfit, write_record
 from deepseek_edu.reference import quant
 
 WIDTH = 512
@@ -62,12 +62,12 @@ COLUMNS = (
     "latents",
     "format",
     "used for",
-    "bytes per entry",
     "relative RMS error",
+    "stored as zero",
+    "bytes per entry",
     "spread over 5 seeds",
     "signal to noise (dB)",
     "largest error",
-    "stored as zero",
     "5 % of entries below",
     "median entry",
     "95 % of entries below",
@@ -135,9 +135,9 @@ def table(figures):
     for kind, words in LATENTS.items():
         for form in FORMATS:
             f = figures[kind, form.name]
-            numbers = [f["relative"], f["spread"], f["snr"], f["largest"], f["zeros"]]
-            numbers += np.quantile(f["per_entry"], [0.05, 0.5, 0.95]).tolist()
-            rows.append([words, form.name, form.used_for, form.bytes_of(WIDTH), *map(significant, numbers)])
+            first = map(significant, (f["relative"], f["zeros"]))
+            rest = [f["spread"], f["snr"], f["largest"], *np.quantile(f["per_entry"], [0.05, 0.5, 0.95]).tolist()]
+            rows.append([words, form.name, form.used_for, *first, form.bytes_of(WIDTH), *map(significant, rest)])
     return rows
 
 
@@ -212,9 +212,11 @@ def main(arguments=None):
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--out", type=Path, default=Path("assets/runs/fp4_error.json"))
     options = parser.parse_args(arguments)
+    if fault := unfit(options.out):
+        parser.error(fault)
     record = run(options.seed)
     for row in record["rows"]:
-        print(f"{row[0]:<13} {row[1]:<25} {row[3]:>4} B  error {row[4]:.4f}  SNR {row[6]:5.2f} dB  zeros {row[8]:.4f}")
+        print(f"{row[0]:<13} {row[1]:<25} {row[5]:>4} B  error {row[3]:.4f}  SNR {row[7]:5.2f} dB  zeros {row[4]:.4f}")
     write_record(record, options.out)
     print(f"wrote {options.out}")
 

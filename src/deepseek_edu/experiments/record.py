@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,10 +36,41 @@ def significant(value, digits=4):
     return float(f"{value:.{digits}g}")
 
 
-def write_record(record, path):
-    """Write a record as indented JSON, whole or not at all."""
+def unfit(path):
+    """Say why a record must not be written to a path, or return an empty text: new files and old records may be."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".json.new")
-    draft.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)
+    allowed = "a new file NAME.json in a folder that exists, or a record of an experiment"
+    if path.is_dir():
+        return f"{path}: found a folder; allowed: {allowed}"
+    if path.suffix != ".json":
+        return f"{path}: found a name that does not end in .json; allowed: {allowed}"
+    if not path.parent.is_dir():
+        return f"{path}: found no folder {path.parent}; make it first, or name a folder that exists"
+    if path.exists() and not _is_record(path):
+        return f"{path}: found a file that is no record; allowed: {allowed}"
+    return ""
+
+
+def _is_record(path):
+    try:
+        return {"id", "command", "seed", "rows"} <= json.loads(path.read_text(encoding="utf-8")).keys()
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def write_record(record, path):
+    """Write a record as indented JSON, whole or not at all.
+
+    Raises:
+        ValueError: the path is none for a record; nothing was touched.
+    """
+    if fault := unfit(path):
+        raise ValueError(fault)
+    handle, draft = tempfile.mkstemp(prefix=".record-", dir=Path(path).parent, text=True)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+        Path(draft).chmod(0o644)
+        Path(draft).replace(path)
+    finally:
+        Path(draft).unlink(missing_ok=True)

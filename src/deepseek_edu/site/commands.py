@@ -9,9 +9,12 @@ from typing import Annotated
 
 import typer
 
-Output = Annotated[Path, typer.Option("--out", "-o", help="Folder of the finished site.")]
+Output = Annotated[
+    Path, typer.Option("--out", "-o", help="Folder of the finished site: absent, empty, or built before.")
+]
 Shell = Annotated[str, typer.Option(help="Site shell: material or zensical.")]
 DEFAULT_SITE = Path("site")
+DEFAULT_ARCHIVE = Path("dist/deepseek-edu.zip")
 
 
 def find_root(start: Path | None = None) -> Path:
@@ -28,8 +31,11 @@ def find_root(start: Path | None = None) -> Path:
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """Tell expected errors in one line and exit with code 1; any other is a fault of ours and keeps its traceback."""
-    from deepseek_edu.site.errors import SiteError
+    """Tell expected errors in one line and exit with code 1, or 2 for a path that may not be written.
+
+    Any other error is a fault of ours and keeps its traceback.
+    """
+    from deepseek_edu.site.errors import PlaceError, SiteError
 
     expected: tuple[type[Exception], ...] = (SiteError,)
     try:
@@ -44,7 +50,7 @@ def told_plainly() -> Iterator[None]:
         yield
     except expected as error:
         typer.secho(f"error: {error}", err=True, fg="red")
-        raise typer.Exit(1) from None
+        raise typer.Exit(2 if isinstance(error, PlaceError) else 1) from None
 
 
 def progress() -> Callable[[str], None]:
@@ -84,7 +90,7 @@ def build_command(
 
 
 def serve_command(
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 picks a free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0 picks a free one.")] = 8000,
     prefix: Annotated[str, typer.Option(help="Path the site is served under, such as /course/.")] = "/",
     out: Output = DEFAULT_SITE,
     shell: Shell = "material",
@@ -117,7 +123,9 @@ def check_command(
 
 
 def pack_command(
-    archive: Annotated[Path, typer.Argument(help="Archive to write.")] = Path("dist/deepseek-edu.zip"),
+    archive: Annotated[
+        Path, typer.Argument(help="Archive to write: NAME.zip, new or packed before.")
+    ] = DEFAULT_ARCHIVE,
     site: Annotated[
         Path, typer.Option(help="Finished site to pack; built first if it is the default one.")
     ] = DEFAULT_SITE,
@@ -126,8 +134,13 @@ def pack_command(
 
     Example: `deepseek-edu pack course.zip`
     """
-    from deepseek_edu.site.pack import pack
+    from deepseek_edu.site.pack import pack, settled
 
+    if archive == DEFAULT_ARCHIVE and not archive.parent.exists():
+        find_root()
+        archive.parent.mkdir()
+    with told_plainly():
+        settled(archive, site)
     folder = _build(site, "material", False) if site == DEFAULT_SITE else _existing(site)
     with told_plainly():
         size = pack(folder, archive)
@@ -164,17 +177,20 @@ def widgets_command() -> None:
 
 def run_command(
     id: Annotated[str, typer.Argument(help="Id of an experiment; without one, the experiments are listed.")] = "",
-    seed: Annotated[int | None, typer.Option(help="Seed instead of the experiment's own.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Record to write, default assets/runs/ID.json.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed instead of the experiment's own.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Record to write: NAME.json, new or a record; default assets/runs/ID.json.")
+    ] = None,
 ) -> None:
     """Run a recorded experiment anew and write its record.
 
-    Example: `deepseek-edu run fp4_error --seed 7`
+    Example: `deepseek-edu run fp4_error --seed 8`
     """
     import importlib
     import pkgutil
 
     from deepseek_edu import experiments
+    from deepseek_edu.experiments.record import unfit
 
     known = sorted(module.name for module in pkgutil.iter_modules(experiments.__path__) if module.name != "record")
     if not id:
@@ -184,6 +200,9 @@ def run_command(
         typer.secho(f"error: found the experiment {id!r}; allowed: {', '.join(known)}", err=True, fg="red")
         raise typer.Exit(2)
     target = out or find_root() / "assets" / "runs" / f"{id}.json"
+    if fault := unfit(target):
+        typer.secho(f"error: {fault}", err=True, fg="red")
+        raise typer.Exit(2)
     arguments = ["--out", str(target), *(["--seed", str(seed)] if seed is not None else [])]
     importlib.import_module(f"{experiments.__name__}.{id}").main(arguments)
 

@@ -6,11 +6,13 @@ same site gives the same bytes.
 
 from __future__ import annotations
 
+import os
 import stat
+import tempfile
 import zipfile
 from pathlib import Path
 
-from deepseek_edu.site.errors import SiteError
+from deepseek_edu.site.errors import PlaceError, SiteError
 
 FOLDER = "deepseek-edu"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
@@ -42,22 +44,58 @@ def pack(site: Path, archive: Path) -> int:
     """Write the archive and return its size in bytes.
 
     Raises:
+        PlaceError: `archive` is no path for an archive; nothing was touched.
         SiteError: `site` holds no finished site.
     """
     if not (site / "index.html").exists():
         raise SiteError(f"{site}: found no index.html; build the site first: deepseek-edu build")
+    settled(archive, site)
     server = Path(__file__).with_name("server.py").read_text(encoding="utf-8")
     texts = {"README.txt": README, "serve.py": server, "start.bat": START_BAT, "start.sh": START_SH}
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    draft = archive.with_name(f".{archive.name}.new")
-    with zipfile.ZipFile(draft, "w") as out:
-        for name, text in texts.items():
-            _add(out, name, text.encode("utf-8"), executable=name.endswith(".sh"))
-        for path in sorted(site.rglob("*")):
-            if path.is_file():
-                _add(out, f"site/{path.relative_to(site).as_posix()}", path.read_bytes())
-    draft.replace(archive)
+    try:
+        handle, draft = tempfile.mkstemp(prefix=f".{archive.name}-", dir=archive.parent)
+    except OSError as error:
+        raise PlaceError(f"{archive}: found that its folder cannot be written ({error.strerror})") from None
+    try:
+        with os.fdopen(handle, "w+b") as file, zipfile.ZipFile(file, "w") as out:
+            for name, text in texts.items():
+                _add(out, name, text.encode("utf-8"), executable=name.endswith(".sh"))
+            for path in sorted(site.rglob("*")):
+                if path.is_file():
+                    _add(out, f"site/{path.relative_to(site).as_posix()}", path.read_bytes())
+        Path(draft).chmod(0o644)
+        Path(draft).replace(archive)
+    finally:
+        Path(draft).unlink(missing_ok=True)
     return archive.stat().st_size
+
+
+def settled(archive: Path, site: Path) -> None:
+    """Prove that an archive may be written at this path: a new name, or an archive that this command wrote before.
+
+    Raises:
+        PlaceError: it is something else.
+    """
+    allowed = "a new file NAME.zip in a folder that exists, or an archive packed before"
+    if archive.is_dir():
+        raise PlaceError(f"{archive}: found a folder; allowed: {allowed}")
+    if archive.suffix != ".zip":
+        raise PlaceError(f"{archive}: found a name that does not end in .zip; allowed: {allowed}")
+    if not archive.parent.is_dir():
+        raise PlaceError(f"{archive}: found no folder {archive.parent}; make it first, or name a folder that exists")
+    if archive.resolve().is_relative_to(site.resolve()):
+        raise PlaceError(f"{archive}: found a place inside the site that is packed; name a folder outside of it")
+    if archive.is_symlink() or (archive.exists() and not _ours(archive)):
+        raise PlaceError(f"{archive}: found something that deepseek-edu pack did not write; allowed: {allowed}")
+
+
+def _ours(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
+    return f"{FOLDER}/serve.py" in names and all(name.startswith(f"{FOLDER}/") for name in names)
 
 
 def _add(out: zipfile.ZipFile, name: str, data: bytes, executable: bool = False) -> None:
