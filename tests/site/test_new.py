@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from deepseek_edu.grading import load_lab
 from deepseek_edu.site.build import build
 from deepseek_edu.site.errors import SiteError
 from deepseek_edu.site.new import new
@@ -40,14 +40,13 @@ def test_a_new_chapter_with_a_new_lab_builds(project: Path) -> None:
     assert "05_sharing.html" in (site / "index.html").read_text(encoding="utf-8")
 
 
-def test_a_new_lab_is_whole(project: Path) -> None:
+def test_a_new_lab_passes_labs_verify(project: Path) -> None:
     new(project, "lab", "double-it")
-    lab = load_lab(project / "labs" / "double-it")
-    cases = [*lab.visible, *lab.hidden("seed")]
-    for file, right in (("solution.py", True), ("wrong/squares.py", False), ("wrong/first_only.py", False)):
-        names: dict = {}
-        exec((lab.path / file).read_text(encoding="utf-8"), names)
-        assert all(names["double"](*case.args) == case.expected for case in cases) is right
+    command = [sys.executable, "-m", "deepseek_edu.cli", "labs", "verify", "double-it"]
+    environment = {**os.environ, "DEEPSEEK_EDU_ROOT": str(project)}
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 of 4 hold" in done.stdout  # starter, solution, two wrong answers
 
 
 def test_a_new_widget_evaluates(project: Path) -> None:

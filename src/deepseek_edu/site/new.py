@@ -100,14 +100,14 @@ def generate(rng, index):
     return Case(id=f"hidden-{{index}}", function="double", args=(values,), expected=expected(values), points=1)
 ''',
     "wrong/squares.py": '''\
-"""Squares instead of doubling: right for 0 and 2 only."""
+"""Squares instead of doubling: right for 0 and 2 only. Fails two-numbers."""
 
 
 def double(values):
     return [value * value for value in values]
 ''',
     "wrong/first_only.py": '''\
-"""Doubles the first number and forgets the others."""
+"""Doubles the first number and forgets the others. Fails two-numbers."""
 
 
 def double(values):
