@@ -344,13 +344,13 @@ display(report)
 # * The latents are synthetic. Real ones have other tails, and their channels depend on each other.
 # * All errors are per value. What they do to attention and to text is not measured here. The model was trained with
 #   this rounding in place; a model that was not may react differently.
-# * The rounding rules agree bit for bit with recorded outputs of a public port of the reference kernels. The original
-#   kernel source was not available.
+# * The rounding rules agree bit for bit with recorded outputs of a public PyTorch port of the released kernels. The
+#   kernels' own source was not seen.
 #
 # ## Sources
 #
 # * Formats, block sizes, scales, and why no second scale is needed: technical report of DeepSeek-V4.1-Flash,
 #   section 2.4.4 (**report**).
-# * Tie rule, rounding of the scales, floors, packing: released reference code, kernels `fp4_act_quant` and `act_quant`,
-#   read in a port (**code**).
+# * Tie rule, rounding of the scales, floors, packing: kernels `fp4_act_quant` and `act_quant`, read in a public PyTorch
+#   port that cites their lines; their own source was not seen (**third party**).
 # * All errors: this notebook and `python -m deepseek_edu.experiments.fp4_error`, seed 7 (**measured**).

@@ -1,5 +1,6 @@
 """The record of the FP4 error can be measured again, says what it was measured on, and its figures are right."""
 
+import copy
 import importlib.util
 import json
 import re
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from deepseek_edu.claims import fp4 as claims
 from deepseek_edu.drawing.chart import Axis, Chart, Series
 from deepseek_edu.experiments import fp4_error
 
@@ -142,6 +144,29 @@ def test_charts_repeat_the_table_and_can_be_drawn(record):
             [Series(**series) for series in chart["series"]],
         )
         assert drawn.svg("p").startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("check", "latents", "name", "column", "factor"),
+    [
+        ("formats_in_order_of_error", "Gaussian", "FP4, E4M3 per 16", "relative RMS error", 1.3),
+        ("four_bits_err_three_to_four_times_as_much", "heavy-tailed", "FP4, E4M3 per 16", "relative RMS error", 1.3),
+        ("finer_scale_beats_smaller_group", "Gaussian", "FP4, E4M3 per 32", "relative RMS error", 1.15),
+        ("heavy_tails_show_in_zeros_only", "heavy-tailed", "FP4, E4M3 per 16", "relative RMS error", 1.3),
+        ("heavy_tails_show_in_zeros_only", "heavy-tailed", "FP4, E4M3 per 16", "stored as zero", 0.7),
+    ],
+)
+def test_a_claim_about_the_record_fails_on_a_record_that_says_otherwise(record, check, latents, name, column, factor):
+    holds = getattr(claims, check)
+    assert holds(record) is True
+    other = copy.deepcopy(record)
+    row = next(row for row in other["rows"] if row[:2] == [latents, name])
+    row[record["columns"].index(column)] *= factor
+    assert holds(other) is False
+
+
+def test_the_columns_that_the_text_discusses_come_first(record):
+    assert record["columns"][:5] == ["latents", "format", "used for", "relative RMS error", "stored as zero"]
 
 
 def test_the_command_prints_a_table_and_writes_the_record(tmp_path, capsys):

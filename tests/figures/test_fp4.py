@@ -68,8 +68,22 @@ def test_the_errors_are_those_of_exact_arithmetic():
             assert error == pytest.approx(float(level * scale - Fraction(x)), abs=1e-12), (name, x)
 
 
-def test_bytes_of_an_entry_in_four_formats():
+def test_where_the_power_of_two_errs_less_is_where_the_caption_says():
+    """Between 4.5 and 6.75, which are neighbours with scale 9/8; with scale 2 the neighbours of 5.25 … 6.375 hold 6."""
+
+    def size(x: Fraction, scale: Fraction) -> Fraction:
+        return abs(nearest(x / scale, "even")[1] * scale - x)
+
+    for x in (Fraction(n, 64) for n in range(288, 448 + 1)):
+        nearer = size(x, Fraction(2)) < size(x, Fraction(9, 8))
+        assert nearer == (Fraction("5.25") < x < Fraction("6.375")), x
+    drawn = series("fp4-error")
+    assert drawn["E4M3, scale 1.125"][7] == -0.25
+    assert drawn["power of two (E8M0), scale 2"][7] == 1
+
+
+def test_bytes_of_an_entry_in_three_formats():
     data, scales = figures.get("fp4-entry-bytes").series
-    assert data.y == (1024, 576, 512, 256)
-    assert scales.y == (0, 8, 16, 32)
-    assert scales.text == ("1024 B", "584 B", "528 B", "288 B")
+    assert data.y == (1024, 512, 256)
+    assert scales.y == (0, 16, 32)
+    assert scales.text == ("1024 B", "528 B", "288 B")

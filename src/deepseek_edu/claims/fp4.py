@@ -1,9 +1,11 @@
 """Checks of the claims about four-bit storage of the main KV cache.
 
-Sources: technical report of DeepSeek-V4.1-Flash, section 2.4.4; configuration and FP4 kernel of its reference code.
+Sources: technical report of DeepSeek-V4.1-Flash, section 2.4.4; its released configuration; the rounding rules from a
+public PyTorch port of its FP4 kernel, whose own source was not seen.
 Only sizes and rounding rules are recomputed. What the report observed in training cannot be.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -101,9 +103,10 @@ def power_of_two_scale_never_clips() -> bool:
 
 
 def zero_group_is_harmless() -> bool:
-    """Whether 16 zeros keep the scale 2**-9 and read back as zeros."""
-    group = quant.quantize_fp4(np.zeros(16), block=16, scale_kind="e4m3")
-    return bool(np.all(group.values == 0.0) and np.all(np.asarray(group.scales) == 2.0**-9))
+    """Whether zeros keep the scale 2**-9 (E4M3, 16 values) or 2**-126 (E8M0, 32) and read back as zeros."""
+    groups = ((16, "e4m3", 2.0**-9), (32, "e8m0", 2.0**-126))
+    stored = [(quant.quantize_fp4(np.zeros(size), size, kind), scale) for size, kind, scale in groups]
+    return all(bool(np.all(group.values == 0.0) and np.all(group.scales == scale)) for group, scale in stored)
 
 
 def even_channel_is_low_nibble() -> bool:
@@ -111,14 +114,56 @@ def even_channel_is_low_nibble() -> bool:
     return bytes(quant.pack_nibbles(np.array([1, 2], dtype=np.uint8))) == b"\x21"
 
 
+def largest_group_whose_floor_differs() -> float:
+    """Largest magnitude whose window scale depends on where the floor of 1e-4 is applied.
+
+    The engine that applies it to the quotient never stores a scale below the power of two above 1e-4, which is 2**-13.
+    A group differs if its own scale is smaller: up to 448 times the next smaller power.
+    """
+    floor = 2.0 ** math.ceil(math.log2(1e-4))
+    largest = quant.FP8_MAX * floor / 2
+    beyond = np.nextafter(np.float32(largest), np.float32(1))
+    assert quant.scale_e8m0_for_fp8(largest) < floor == quant.scale_e8m0_for_fp8(beyond)
+    return largest
+
+
+def _column(record: dict, latents: str, column: str = "relative RMS error") -> dict[str, float]:
+    """One column of the record by format, for one kind of latents."""
+    number = {name: number for number, name in enumerate(record["columns"])}
+    rows = [row for row in record["rows"] if row[number["latents"]] == latents]
+    return {row[number["format"]]: row[number[column]] for row in rows}
+
+
+def four_bits_err_three_to_four_times_as_much(record: dict) -> bool:
+    """Whether the main cache's format errs three to four times as much as FP8, on both kinds of latents."""
+    both = [_column(record, latents) for latents in ("Gaussian", "heavy-tailed")]
+    return all(3 < errors["FP4, E4M3 per 16"] / errors["FP8, power of two per 32"] < 4 for errors in both)
+
+
+def finer_scale_beats_smaller_group(record: dict) -> bool:
+    """Whether, on Gaussian latents, changing the scale of the index format helps more than changing its group."""
+    errors, spread = (_column(record, "Gaussian", c) for c in ("relative RMS error", "spread over 5 seeds"))
+    order = ("FP4, E4M3 per 16", "FP4, E4M3 per 32", "FP4, power of two per 16", "FP4, power of two per 32")
+    gaps = [errors[worse] - errors[better] for better, worse in itertools.pairwise(order)]
+    return min(gaps) > max(spread[name] for name in order)
+
+
+def heavy_tails_show_in_zeros_only(record: dict) -> bool:
+    """Whether heavy tails change the main format's relative error by less than a tenth, its zeros by more than half."""
+
+    def change(column: str) -> float:
+        plain, heavy = (_column(record, kind, column) for kind in ("Gaussian", "heavy-tailed"))
+        return heavy["FP4, E4M3 per 16"] / plain["FP4, E4M3 per 16"] - 1
+
+    return abs(change("relative RMS error")) < 0.1 and change("stored as zero") > 0.5
+
+
 def formats_in_order_of_error(record: dict) -> bool:
     """Whether, on Gaussian latents, FP8 errs least and the four-bit format of the main cache less than MXFP4.
 
     The differences have to exceed the spread over seeds that the record states.
     """
-    column = {name: number for number, name in enumerate(record["columns"])}
-    rows = {row[column["format"]]: row for row in record["rows"] if row[column["latents"]] == "Gaussian"}
+    errors, spread = (_column(record, "Gaussian", c) for c in ("relative RMS error", "spread over 5 seeds"))
     order = ("FP8, power of two per 32", "FP4, E4M3 per 16", "FP4, power of two per 32")
-    errors = [rows[name][column["relative RMS error"]] for name in order]
-    spread = max(rows[name][column["spread over 5 seeds"]] for name in order)
-    return errors[1] - errors[0] > spread and errors[2] - errors[1] > spread
+    gaps = [errors[worse] - errors[better] for better, worse in itertools.pairwise(order)]
+    return min(gaps) > max(spread[name] for name in order)

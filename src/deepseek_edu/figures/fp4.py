@@ -183,10 +183,9 @@ def error() -> Chart:
 
 @figure("fp4-entry-bytes")
 def entry_bytes() -> Chart:
-    """Bytes of one entry of 512 values in four formats, data and scales apart."""
+    """Bytes of one entry of 512 values in three formats, data and scales apart."""
     formats = (
         ("BF16", 2 * LATENT, 0),
-        ("V4-Flash: 448 FP8, 64 BF16", 448 + 64 * 2, 8),
         ("FP8, scale per 32", LATENT, quant.fp8_bytes(LATENT, 32) - LATENT),
         ("FP4, scale per 16", LATENT // 2, quant.fp4_bytes(LATENT, 16) - LATENT // 2),
     )
@@ -195,7 +194,7 @@ def entry_bytes() -> Chart:
     listed = "; ".join(f"{name}: {data} of data and {scales} of scales" for name, data, scales in formats)
     return Chart(
         "Bytes of one entry of 512 values",
-        f"Stacked bars for four formats. Bytes are {listed}.",
+        f"Stacked bars for three formats. Bytes are {listed}.",
         Axis("", "category"),
         Axis("bytes", low=0, high=1100, ticks=(0, 256, 512, 768, 1024)),
         (

@@ -16,9 +16,10 @@ exact arithmetic: float32 division never moves a quotient onto or across a midpo
 
 What is known from where:
     report        the formats, block sizes and kinds of scale; no second scale (technical report, section 2.4.4)
-    code          ties, clipping, rounding and floors of the scales, order of the nibbles, float32 (kernels
-                  `fp4_act_quant` and `act_quant`, read in a public PyTorch port; their own source was not seen)
-    third party   the meaning of the bits of E2M1, E4M3 and E8M0 (Open Compute Project)
+    third party   ties, clipping, rounding and floors of the scales, order of the nibbles, float32 (kernels
+                  `fp4_act_quant` and `act_quant`, read in a public PyTorch port that cites their lines: tt-metal,
+                  `kernel_cpu.py`; their own source was not seen); the meaning of the bits of E2M1, E4M3 and E8M0
+                  (Open Compute Project)
 
 Left out: bfloat16 input (every bfloat16 is a float32; round before calling), and products of quantised matrices.
 """
