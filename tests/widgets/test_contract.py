@@ -48,12 +48,25 @@ def test_a_toggle_is_true_or_false_and_nothing_that_looks_like_it(bad):
 
 def test_a_list_of_numbers_names_the_item_that_is_wrong():
     assert NUMBERS.check("values", [0, 0.5, -2]) == (0.0, 0.5, -2.0)
-    with pytest.raises(ControlError, match=r"'values\[1\]': got 0.3"):
-        NUMBERS.check("values", [0, 0.3, 0])
+    with pytest.raises(ControlError, match=r"'values\[1\]': got 2.3, allowed: a number from -2 to 2"):
+        NUMBERS.check("values", [0, 2.3, 0])
     with pytest.raises(ControlError, match="got '2 numbers', allowed: 3 numbers"):
         NUMBERS.check("values", [0, 0])
     with pytest.raises(ControlError, match="3 numbers"):
         NUMBERS.check("values", "0,0,0")
+
+
+def test_a_typed_number_stays_the_number_that_was_typed():
+    typed = [7.125, 1e-3, 0.1 + 0.2, 2**-1074, -23.999999999]
+    row = Numbers(-24, 24, 0.05, "Values", length=5)
+    assert row.check("values", typed) == tuple(typed)
+    assert row.text((7.125, -0.001, 0.0, 0.0, 1.0)) == "7.125, −0.001, 0.0, 0.0, 1.0"
+
+
+@pytest.mark.parametrize("bad", [2.0000000001, -3, math.nan, math.inf, "1", None, True])
+def test_a_typed_number_outside_the_range_or_no_number_is_refused(bad):
+    with pytest.raises(ControlError, match="a number from -2 to 2"):
+        NUMBERS.check("values", [0, bad, 0])
 
 
 def test_an_unknown_control_is_refused_with_the_names_there_are():

@@ -150,6 +150,12 @@ def test_every_input_is_native_and_named():
     assert described and set(described) <= set(page.ids)
 
 
+def test_a_typed_number_may_lie_between_the_steps():
+    numbers = Page(render_widget("fp4")).all("input", type="number")
+    assert len(numbers) == 16 + 32
+    assert {(a["step"], a["min"], a["max"]) for a in numbers} == {("any", "-24", "24")}
+
+
 def test_only_the_controls_that_apply_are_shown():
     def shown(html):
         return {a["data-control"] for _, a in Page(html).tags if "data-control" in a and "hidden" not in a}

@@ -39,6 +39,16 @@ def test_settings_that_look_the_same_have_the_same_key():
     assert states.state_key(FP4, {"value": -1.0}) != states.state_key(FP4, {})
 
 
+def test_numbers_between_two_steps_have_keys_of_their_own():
+    def key(number):
+        values = {"part": "block", "preset": "own", "values16": (number, *[0.0] * 15)}
+        return states.state_key(FP4, values)
+
+    assert "values16=~7.125,480,480" in key(7.125)
+    numbers = [7.1, 7.125, 7.15, 7.12, 7.1250000000000009, 1e-3, 0.0, 620.0 / 100, 24]
+    assert len({key(number) for number in numbers}) == len(numbers)
+
+
 @pytest.mark.behaviour(3)
 def test_the_first_moves_are_there(computed):
     known = computed["states"]

@@ -1,8 +1,8 @@
 """The controls of widgets: what a reader can set, and the check of every value that comes in.
 
 A control is the annotation of a parameter; the parameter's default is the start value. `check` returns the value in
-its one canonical form (a slider value is exactly `min + k·step`, rounded to the decimals of the step), so that equal
-settings are equal values, and raises `ControlError` otherwise.
+its one canonical form, so that equal settings are equal values, and raises `ControlError` otherwise. A slider value is
+exactly `min + k·step`, rounded to the decimals of the step; a typed number is the number itself, wherever it lies.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from deepseek_edu.drawing.numbers import fixed
+from deepseek_edu.drawing.numbers import MINUS, fixed
 
 
 class ControlError(ValueError):
@@ -152,7 +152,10 @@ class Toggle:
 
 @dataclass(frozen=True)
 class Numbers(_Grid):
-    """A list of exactly `length` numbers, each with an input of its own."""
+    """A list of exactly `length` numbers, each with an input of its own: any finite number from `min` to `max`.
+
+    The step is what arrow keys move by, and names the numbers on its grid in keys; nothing is rounded to it.
+    """
 
     length: int = 16
     unit: str = ""
@@ -169,11 +172,23 @@ class Numbers(_Grid):
             )
         return tuple(self.number(f"{name}[{i}]", item) for i, item in enumerate(value))
 
+    def number(self, name: str, value: object) -> float:
+        """Check one number and keep it exactly; only a zero loses its sign, which a typed number cannot carry."""
+        finite = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        if not finite or not self.min <= value <= self.max:
+            raise ControlError(name, value, f"a number from {self.min:g} to {self.max:g}")
+        return float(value) + 0.0
+
     def key(self, value: tuple[float, ...]) -> str:
-        return ",".join(str(self.index(item)) for item in value)
+        return ",".join(self._name(item) for item in value)
+
+    def _name(self, value: float) -> str:
+        """The step index of a number on the grid, the number itself after `~` elsewhere."""
+        index = self.index(value)
+        return str(index) if self.at(index) == value else f"~{value!r}"
 
     def text(self, value: tuple[float, ...]) -> str:
-        return ", ".join(fixed(item, self.places) for item in value)
+        return ", ".join(repr(item).replace("-", MINUS) for item in value)
 
     def spec(self) -> dict:
         return {"min": self.min, "max": self.max, "step": self.step, "unit": self.unit, "length": self.length}

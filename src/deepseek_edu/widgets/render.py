@@ -134,7 +134,7 @@ def _numbers(control: Numbers, value: tuple[float, ...], id: str) -> str:
             f'<span class="edu-number"><label for="{escape(id)}-{index}">'
             f'<span class="edu-visually-hidden">{escape(control.label)}, number </span>{index}</label>'
             f'<input type="number" inputmode="decimal" id="{escape(id)}-{index}" min="{_js(control.min)}" '
-            f'max="{_js(control.max)}" step="{_js(control.step)}" value="{_js(item)}"></span>'
+            f'max="{_js(control.max)}" step="any" value="{_js(item)}"></span>'
             for index, item in enumerate(value)
         )
         + "</div>"

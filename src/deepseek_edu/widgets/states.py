@@ -25,7 +25,8 @@ _PIECE = re.compile(r'(<g [^>]*>)|(?=<g>)|(?<=</g>)|(?=<div class="edu-metric)|(
 def state_key(widget: Widget, values: Mapping[str, object]) -> str:
     """The name of a state: `control=value` for every control in order, joined by `;`.
 
-    A slider's value is its step index, a choice its option, a switch 0 or 1, a list its step indices joined by commas.
+    A slider's value is its step index, a choice its option, a switch 0 or 1, a list its step indices joined by commas,
+    where `~7.125` stands for a number that lies between two steps.
     A hidden control counts as its default, whatever it was set to.
     """
     canonical = widget.canonical(values)
