@@ -105,9 +105,35 @@ def test_nothing_stays_of_an_edited_mechanism():
 def test_a_fault_in_the_source_is_named_with_its_line(source, kind, line):
     error = run({}, source)["error"]
     assert (error["type"], error["line"]) == (kind, line)
-    assert error["message"]
+    assert error["message"] or kind == "RuntimeError"
     assert kind in error["traceback"]
     assert run({})["ok"] is True
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("raise SystemExit(3)", "the code ended Python with exit code 3"),
+        ("raise SystemExit", "the code ended Python"),
+        ("raise MemoryError", "the memory limit was reached"),
+        ("raise RuntimeError", ""),
+    ],
+)
+def test_a_fault_without_words_gets_some_or_none(source, message):
+    assert run({}, source)["error"]["message"] == message
+
+
+def test_functions_the_text_does_not_define_are_named_and_the_original_ones_run():
+    source = live.mechanism_source(FP4)
+    first = source.index("def scale_e4m3_for_fp4")
+    shorter = source[:first] + source[source.index("def scale_e8m0_for_fp4") :]
+    answer = run({"part": "block"}, shorter)
+    assert answer["missing"] == ["scale_e4m3_for_fp4"]
+    assert answer["parts"] == run({"part": "block"})["parts"]
+    for text in ("", "\n", "x = 1", "# def nearest_code(): ..."):
+        assert run({}, text)["missing"] == list(FP4.names)
+    assert "missing" not in run({}, source)
+    assert "missing" not in run({})
 
 
 def test_the_traceback_shows_the_edited_line():

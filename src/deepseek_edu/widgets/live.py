@@ -27,17 +27,21 @@ def evaluate_json(id: str, values_json: str, source: str | None = None) -> str:
         source: edited text of the mechanism's functions, or `None` for the mechanism as it is.
 
     Returns:
-        JSON: `{"ok": true, "summary", "parts": [html], "data"}`, with "stdout" if the edited text printed, or
+        JSON: `{"ok": true, "summary", "parts": [html], "data"}`, with "missing" (functions of the mechanism that the
+        edited text does not define, so that the original ones ran), or
         `{"ok": false, "error": {"type", "message", "line", "traceback"}}`; `line` counts in the edited text and is null
-        when the fault was not met there.
+        when the fault was not met there, `message` is empty when the error has none. "stdout" is added to either if the
+        edited text printed.
     """
     printed: list[str] = []
     try:
         chosen = get(id)
         values = chosen.canonical(json.loads(values_json))
-        with _captured(printed), edited_mechanism(chosen, source):
+        with _captured(printed), edited_mechanism(chosen, source) as missing:
             view = chosen.view(values)
         answer = {"ok": True, "summary": view.summary, "parts": render_parts(view), "data": view.data()}
+        if missing:
+            answer["missing"] = missing
     except (Exception, SystemExit) as error:
         answer = {"ok": False, "error": _describe(error, source)}
     if printed and printed[0]:
@@ -58,16 +62,19 @@ def mechanism_source(widget: Widget) -> str:
 
 
 @contextmanager
-def edited_mechanism(widget: Widget, source: str | None) -> Iterator[None]:
-    """Run `source` in the mechanism's module for the time of the block."""
+def edited_mechanism(widget: Widget, source: str | None) -> Iterator[list[str]]:
+    """Run `source` in the mechanism's module for the time of the block.
+
+    Yields the functions of the mechanism that `source` did not define; they are the original ones.
+    """
     if source is None or not widget.module:
-        yield
+        yield []
         return
     namespace = import_module(widget.module).__dict__
     before = dict(namespace)
     try:
         exec(compile(source, EDITED, "exec"), namespace)
-        yield
+        yield [name for name in widget.names if namespace.get(name) is before[name]]
     finally:
         namespace.clear()
         namespace.update(before)
@@ -92,13 +99,20 @@ def _describe(error: BaseException, source: str | None) -> dict:
     if isinstance(error, SyntaxError) and error.filename == EDITED:
         line, message = error.lineno, error.msg
     else:
-        message = str(error) or "no message"
+        message = _words(error)
         step = error.__traceback__
         while step is not None:
             if step.tb_frame.f_code.co_filename == EDITED:
                 line = step.tb_lineno
             step = step.tb_next
     return {"type": type(error).__name__, "message": message, "line": line, "traceback": _traceback(error, source)}
+
+
+def _words(error: BaseException) -> str:
+    """What an error says, in words where Python has none; may be empty."""
+    if isinstance(error, SystemExit):
+        return "the code ended Python" + ("" if error.code is None else f" with exit code {error.code}")
+    return str(error) or ("the memory limit was reached" if isinstance(error, MemoryError) else "")
 
 
 def _traceback(error: BaseException, source: str | None) -> str:
