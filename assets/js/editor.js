@@ -67,7 +67,8 @@ export function createEditor({ parent, text, label, hint, onChange, onRun, onEsc
         markedLine,
         syntaxHighlighting(classHighlighter),
         keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, indentWithTab]),
-        EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": hint, spellcheck: "false" }),
+        // The box around the text scrolls and takes no focus itself; the text, which takes it, says so with a tabindex.
+        EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": hint, spellcheck: "false", tabindex: "0" }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange(update.state.doc.toString());
         }),
