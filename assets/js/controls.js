@@ -2,10 +2,14 @@
  * A widget's controls: reading, writing and checking values, the key of a precomputed state, and the URL fragment.
  * The functions at the top are pure; `Controls` at the bottom is the only part that touches the page.
  *
+ * Sliders move on their grid. Numbers that are typed are used as typed: only the range is checked.
+ *
  * @typedef {number | string | boolean | number[]} Value
  * @typedef {{name: string, kind: "slider"|"choice"|"toggle"|"numbers", label: string, min: number, max: number,
  *   step: number, unit?: string, options?: Record<string, string>, length?: number, when?: Record<string, Value>}} Control
  */
+
+import { make } from "./base.js";
 
 /**
  * Index of a value on a control's grid.
@@ -27,6 +31,35 @@ export function snap(control, value) {
 }
 
 /**
+ * A number of a list as keys name it: its step index on the grid, the number itself elsewhere.
+ * @param {Control} control @param {number} value
+ */
+const numberKey = (control, value) => (snap(control, value) === value ? stepIndex(control, value) : `~${value}`);
+
+/**
+ * The next number on the grid above or below a number that may lie anywhere; what arrow keys do in a field.
+ * @param {Control} control @param {number} value @param {1 | -1} direction
+ */
+export function stepFrom(control, value, direction) {
+  const nearest = snap(control, value);
+  const beyond = (nearest - value) * direction > 0;
+  return beyond ? nearest : snap(control, nearest + direction * control.step);
+}
+
+/** A number as pages write it. @param {number} number */
+const written = (number) => String(number).replace("-", "−");
+
+/**
+ * The sentence for a list of which some entries are no numbers it can take.
+ * @param {Control} control @param {number[]} wrong positions of those entries
+ */
+export function faultOf(control, wrong) {
+  const which = wrong.length === 1 ? `Number ${wrong[0]} is` : `Numbers ${wrong.slice(0, -1).join(", ")} and ${wrong.at(-1)} are`;
+  const wanted = wrong.length === 1 ? "it has" : "they have";
+  return `${which} not used: ${wanted} to be from ${written(control.min)} to ${written(control.max)}.`;
+}
+
+/**
  * The key under which `widgets.states` stores a state. A hidden control counts as its default.
  * @param {Control[]} controls
  * @param {Record<string, Value>} values
@@ -40,7 +73,7 @@ export function stateKey(controls, values, defaults) {
       if (control.kind === "toggle") return `${control.name}=${value ? 1 : 0}`;
       if (control.kind === "numbers") {
         const numbers = /** @type {number[]} */ (value);
-        return `${control.name}=${numbers.map((number) => stepIndex(control, number)).join(",")}`;
+        return `${control.name}=${numbers.map((number) => numberKey(control, number)).join(",")}`;
       }
       return `${control.name}=${value}`;
     })
@@ -59,10 +92,10 @@ export function parseValue(control, text) {
   const parts = control.kind === "numbers" ? text.split(",") : [text];
   if (control.kind === "numbers" && parts.length !== control.length) return null;
   const numbers = parts.map((part) => (part.trim() === "" ? NaN : Number(part)));
-  const inside = numbers.every((n) => Number.isFinite(n) && n >= control.min - 1e-9 && n <= control.max + 1e-9);
+  const dust = control.kind === "numbers" ? 0 : 1e-9;
+  const inside = numbers.every((n) => Number.isFinite(n) && n >= control.min - dust && n <= control.max + dust);
   if (!inside) return null;
-  const snapped = numbers.map((number) => snap(control, number));
-  return control.kind === "numbers" ? snapped : snapped[0];
+  return control.kind === "numbers" ? numbers.map((number) => number + 0) : snap(control, numbers[0]);
 }
 
 /** @param {Value} value */
@@ -124,6 +157,50 @@ export class Controls {
     for (const row of root.querySelectorAll("[data-control]")) {
       this.rows.set(/** @type {HTMLElement} */ (row).dataset.control ?? "", row);
     }
+    /** @type {Map<string, string>} sentence about each list that holds something else than numbers in its range */
+    this.faults = new Map();
+    for (const spec of specs) if (spec.kind === "numbers") this.#typedNumbers(spec);
+  }
+
+  /** What a list of fields needs beside the fields: a line for its fault, and arrow keys that move by its step. @param {Control} spec */
+  #typedNumbers(spec) {
+    const row = this.rows.get(spec.name);
+    const inputs = this.#inputs(spec.name);
+    if (!row || inputs.length === 0 || row.querySelector(".edu-control__fault")) return;
+    const fault = make("p", { class: "edu-control__fault", id: `${inputs[0].id}-fault`, hidden: true });
+    row.append(fault);
+    row.addEventListener("keydown", (event) => {
+      const { key, target } = /** @type {KeyboardEvent} */ (event);
+      if (!(target instanceof HTMLInputElement) || (key !== "ArrowUp" && key !== "ArrowDown")) return;
+      event.preventDefault();
+      const now = target.value === "" ? 0 : Number(target.value);
+      target.value = String(stepFrom(spec, now, key === "ArrowUp" ? 1 : -1));
+      target.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+  }
+
+  /**
+   * Mark the wrong entries of a list, and say what they have to be.
+   * @param {Control} spec @param {boolean[]} wrong
+   */
+  #mark(spec, wrong) {
+    const fault = /** @type {HTMLElement | null} */ (this.rows.get(spec.name)?.querySelector(".edu-control__fault"));
+    const text = wrong.some(Boolean) ? faultOf(spec, wrong.flatMap((bad, i) => (bad ? [i] : []))) : "";
+    if (text) this.faults.set(spec.name, text);
+    else this.faults.delete(spec.name);
+    this.#inputs(spec.name).forEach((input, i) => {
+      input.setAttribute("aria-invalid", String(wrong[i] ?? false));
+      if (wrong[i] && fault) input.setAttribute("aria-describedby", fault.id);
+      else input.removeAttribute("aria-describedby");
+    });
+    if (!fault) return;
+    fault.hidden = text === "";
+    if (fault.textContent !== text) fault.textContent = text;
+  }
+
+  /** The sentence about an entry that cannot be used, if one is in sight. @param {Record<string, Value>} values */
+  fault(values) {
+    return this.specs.map((spec) => (applies(spec, values) ? this.faults.get(spec.name) : undefined)).find(Boolean) ?? "";
   }
 
   /** @param {string} name @returns {(HTMLInputElement | HTMLSelectElement)[]} */
@@ -150,9 +227,9 @@ export class Controls {
       if (inputs[0] instanceof HTMLSelectElement) return inputs[0].value;
       return inputs.find((input) => /** @type {HTMLInputElement} */ (input).checked)?.value ?? null;
     }
-    const wrong = inputs.map((input) => parseValue({ ...spec, kind: "slider" }, input.value) === null);
-    inputs.forEach((input, i) => input.setAttribute("aria-invalid", String(wrong[i])));
-    return wrong.some(Boolean) ? null : inputs.map((input) => snap(spec, Number(input.value)));
+    const wrong = inputs.map((input) => parseValue({ ...spec, length: 1 }, input.value) === null);
+    this.#mark(spec, wrong);
+    return wrong.some(Boolean) ? null : inputs.map((input) => Number(input.value) + 0);
   }
 
   /** @param {Record<string, Value>} values */
@@ -165,6 +242,7 @@ export class Controls {
       } else if (spec.kind === "numbers") {
         const numbers = /** @type {number[]} */ (value);
         inputs.forEach((input, i) => (input.value = String(numbers[i])));
+        this.#mark(spec, []);
       } else if (spec.kind === "choice" && !(inputs[0] instanceof HTMLSelectElement)) {
         for (const input of inputs) /** @type {HTMLInputElement} */ (input).checked = input.value === value;
       } else if (inputs[0]) {

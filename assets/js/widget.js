@@ -7,8 +7,10 @@
 
 import { EduElement, button, fileUrl, fromFile, make } from "./base.js";
 import { Controls, makeFragment, parseFragment, stateKey } from "./controls.js";
+import { copyData, copyLink } from "./widget_copy.js";
 import { toggleEditor } from "./widget_edit.js";
 import { PythonFailure, explain, progressLine, python } from "./runtime.js";
+import { faultWords, liveWords } from "./widget_words.js";
 
 /**
  * @typedef {import("./controls.js").Control} Control
@@ -16,11 +18,13 @@ import { PythonFailure, explain, progressLine, python } from "./runtime.js";
  * @typedef {{id: string, title: string, controls: Control[], defaults: Record<string, Value>,
  *   values: Record<string, Value>, mechanism: {module: string, names: string[], source: string}}} Spec
  * @typedef {{fragments: string[], states: Record<string, (number | number[])[]>, summaries: Record<string, string>}} States
- * @typedef {{ok: boolean, summary: string, parts: string[], data: unknown,
+ * @typedef {{ok: boolean, summary: string, parts: string[], data: unknown, missing?: string[], stdout?: string,
  *   error?: {type: string, message: string, line: number | null}}} Answer
  */
 
 const LIVE_LIMIT_MS = 5_000;
+/** A run that takes longer than this says that it runs; shorter ones would only make the line flicker. */
+const SAY_RUNNING_MS = 150;
 
 export class EduWidget extends EduElement {
   /** @type {Spec} */
@@ -76,7 +80,6 @@ export class EduWidget extends EduElement {
   #buttons() {
     const bar = /** @type {HTMLElement} */ (this.querySelector(".edu-widget__bar"));
     bar.hidden = false;
-    const size = this.dataset.liveSize ?? "";
     const labels = { live: "Run live", edit: "Edit the code", reset: "Reset", link: "Copy link", copy: "Copy as data" };
     for (const [action, label] of Object.entries(labels)) {
       let found = /** @type {HTMLButtonElement | null} */ (bar.querySelector(`[data-action=${action}]`));
@@ -84,16 +87,25 @@ export class EduWidget extends EduElement {
       found.hidden = false;
     }
     this.note = /** @type {HTMLElement} */ (bar.querySelector(".edu-status") ?? bar.appendChild(make("p", { class: "edu-status", role: "status" })));
-    const live = this.button("live");
-    if (!live.textContent?.includes(size)) live.append(` (loads ${size}, once, from this site)`);
+    this.#labelLive();
+    this.on(python, "state", () => queueMicrotask(() => this.#labelLive())); // a restart is off only in passing
     this.on(bar, "click", (event) => {
       const action = /** @type {HTMLElement} */ (event.target).closest("[data-action]")?.getAttribute("data-action");
       if (action === "live") this.goLive();
       if (action === "reset") this.reset();
-      if (action === "link") this.#copy(this.link, "The link to these values is copied.");
-      if (action === "copy") this.#copyData();
+      if (action === "link") copyLink(this);
+      if (action === "copy") copyData(this);
       if (action === "edit") toggleEditor(this);
     });
+  }
+
+  /** The button says what it loads, unless Python runs on this page already. */
+  #labelLive() {
+    if (python.state === "booting") return;
+    const size = this.dataset.liveSize;
+    const label = python.running || !size ? "Run live" : `Run live (loads ${size}, once, from this site)`;
+    const live = this.button("live");
+    if (live.textContent !== label) live.textContent = label;
   }
 
   /** @param {string} action */
@@ -139,6 +151,7 @@ export class EduWidget extends EduElement {
 
   /** Show the present values, from the precomputed states or from Python. */
   async update() {
+    if (this.#entryFault()) return void this.asked++;
     if (this.live) return this.evaluate();
     const turn = ++this.asked;
     const key = stateKey(this.spec.controls, this.values, this.spec.defaults);
@@ -156,6 +169,15 @@ export class EduWidget extends EduElement {
     this.answer = null;
     this.#setState("idle");
     this.say("");
+  }
+
+  /** True, and said, when a field holds what cannot be used: the picture then shows the values before it. */
+  #entryFault() {
+    const fault = this.controls.fault(this.values);
+    if (!fault) return false;
+    this.#setState("error");
+    this.say(`${fault} The picture shows the values before that.`);
+    return true;
   }
 
   /** @returns {Promise<States | null>} */
@@ -226,6 +248,7 @@ export class EduWidget extends EduElement {
     }
     const progress = (/** @type {any} */ event) => this.say(progressLine(event.detail, this.dataset.liveSize ?? ""));
     python.addEventListener("progress", progress);
+    const sayRunning = this.#runningNote();
     try {
       const message = { widget: this.spec.id, values: this.values, source: this.source };
       const text = await python.call("view", message, { timeoutMs: LIVE_LIMIT_MS, packages: ["numpy"] });
@@ -237,23 +260,40 @@ export class EduWidget extends EduElement {
       if (this.mounted) this.#failed(/** @type {PythonFailure} */ (error));
     } finally {
       python.removeEventListener("progress", progress);
+      sayRunning.end();
     }
+  }
+
+  /** Say that Python runs, if it still does after a moment. */
+  #runningNote() {
+    const words = this.source === null ? "Running …" : "Running your edited code …";
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const start = () => {
+      if (python.running) timer ??= setTimeout(() => this.say(words), SAY_RUNNING_MS);
+    };
+    const end = () => {
+      clearTimeout(timer);
+      python.removeEventListener("state", start);
+    };
+    python.addEventListener("state", start);
+    start();
+    return { end };
   }
 
   /** @param {Answer} answer @param {number} turn */
   #showAnswer(answer, turn) {
     this.dispatchEvent(new CustomEvent("edu:answer", { detail: answer }));
     if (!answer.ok) {
-      const { type, message, line } = answer.error ?? { type: "Error", message: "no message", line: null };
       this.#setState("error");
-      this.say(`${type}${line ? `, line ${line} of the code` : ""}: ${message} The picture shows the last good result.`);
+      this.say(faultWords(answer.error));
       return;
     }
     this.answer = answer;
     this.show(answer.parts, answer.summary);
-    if (turn !== this.asked) return;
+    if (this.#entryFault() || turn !== this.asked) return;
     this.#setState("live");
-    this.say(this.source === null ? "Live: computed by Python on this page." : "Live: computed by your edited code.");
+    this.say(liveWords(this.source, answer.missing ?? [], this.spec.mechanism.names));
   }
 
   /** @param {PythonFailure} failure */
@@ -275,23 +315,5 @@ export class EduWidget extends EduElement {
   runEdited(source) {
     this.source = source;
     return this.live ? this.evaluate() : this.goLive();
-  }
-
-  /** @param {string} text @param {string} done */
-  async #copy(text, done) {
-    try {
-      await navigator.clipboard.writeText(text);
-      this.say(done);
-    } catch {
-      this.say(text);
-    }
-  }
-
-  #copyData() {
-    const { id, mechanism } = this.spec;
-    const data = { widget: id, mechanism: mechanism.module, edited: this.source !== null, values: this.values };
-    const result = this.answer ? { summary: this.answer.summary, data: this.answer.data } : null;
-    const text = JSON.stringify({ ...data, result }, null, 2);
-    return this.#copy(text, result ? "Values and result are copied as JSON." : "Values are copied as JSON; run live to add the result.");
   }
 }

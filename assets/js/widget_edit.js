@@ -26,10 +26,10 @@ export async function toggleEditor(widget) {
   const stop = button("stop", "Stop");
   const restore = button("restore", "Restore the original");
   const what = `The widget runs ${names.join(", ")} of ${module}. Change them and run: the picture above follows.`;
-  holder.append(make("p", { class: "edu-editor__what" }, what), code, make("div", { class: "edu-bar" }, run, stop, restore));
+  const printed = make("div", { class: "edu-editor__printed", hidden: true });
+  holder.append(make("p", { class: "edu-editor__what" }, what), code, make("div", { class: "edu-bar" }, run, stop, restore), printed);
 
   const start = () => {
-    run.textContent = "Run this code";
     widget.runEdited(box.text === source ? null : box.text);
   };
   const box = new CodeBox(code, { text: source, label: `Source of ${names.join(", ")}`, onChange: () => {}, onRun: start });
@@ -41,13 +41,22 @@ export async function toggleEditor(widget) {
   widget.on(run, "click", start);
   stop.disabled = true;
   widget.on(stop, "click", () => widget.evaluating && python.stop());
-  widget.on(python, "state", ({ detail }) => (stop.disabled = detail !== "busy" || !widget.evaluating));
+  widget.on(python, "state", ({ detail }) => {
+    stop.disabled = detail !== "busy" || !widget.evaluating;
+    if (python.running) run.textContent = "Run this code";
+  });
   widget.on(restore, "click", () => {
     box.text = source;
     box.mark(null);
     if (widget.source !== null) widget.runEdited(null);
   });
-  widget.on(widget, "edu:answer", ({ detail }) => box.mark(detail.ok ? null : detail.error?.line));
+  widget.on(widget, "edu:answer", ({ detail }) => {
+    box.mark(detail.ok ? null : detail.error?.line);
+    printed.hidden = !detail.stdout;
+    if (!detail.stdout) return printed.replaceChildren();
+    const text = make("pre", { tabindex: 0, role: "region", "aria-label": "What the code printed" }, detail.stdout);
+    printed.replaceChildren(make("p", {}, "The code printed:"), text);
+  });
   try {
     if (fromFile()) throw new PythonFailure("file");
     await box.open();

@@ -7,6 +7,7 @@ import pytest
 from deepseek_edu import widgets
 from deepseek_edu.widgets.compare import differences
 from tests.browser.conftest import CHAPTER, serving
+from tests.browser.test_pages import violations
 
 RUNTIME = "**/edu/runtime/**"
 ANSWER = """
@@ -43,7 +44,7 @@ def random_values(widget: widgets.Widget, rng: random.Random) -> dict:
         elif control.kind == "slider":
             drawn[name] = control.at(rng.randint(0, control.count))
         else:
-            drawn[name] = [control.at(rng.randint(0, control.count)) for _ in range(control.length)]
+            drawn[name] = [rng.uniform(control.min, control.max) for _ in range(control.length)]
     return drawn
 
 
@@ -233,3 +234,168 @@ def test_with_the_network_cut_after_the_first_run_everything_still_works(site, o
     page.locator("edu-widget input[type=range]").first.focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_selector("edu-widget[data-state=live]")
+
+
+OWN = f"{CHAPTER}#widget-fp4?part=block&preset=own"
+
+
+def own_numbers(visit):
+    """The first widget with its sixteen typed numbers in sight, and the field of the first one."""
+    page = visit.open(OWN)
+    widget = page.locator("edu-widget").first
+    field = widget.locator("[data-control=values16] input").first
+    field.wait_for()
+    return page, widget, field
+
+
+def shown(page, text):
+    page.wait_for_function(
+        "text => document.querySelector('edu-widget .edu-summary').innerText === text", arg=text, timeout=15_000
+    )
+
+
+def said(page, pattern):
+    page.wait_for_function(
+        "pattern => new RegExp(pattern).test(document.querySelector('edu-widget .edu-status').innerText)", arg=pattern
+    )
+
+
+@pytest.mark.parametrize("typed", ["7.125", "1e-3", "0.30000000000000004", "-23.987654321"])
+def test_the_number_that_is_typed_is_the_number_that_is_computed(visit, typed):
+    page, _, field = own_numbers(visit)
+    field.fill(typed)
+    page.wait_for_selector("edu-widget[data-state=needs-live]")
+    go_live(page)
+    values = widgets.get("fp4").defaults["values16"]
+    own = {"part": "block", "preset": "own", "values16": (float(typed), *values[1:])}
+    shown(page, widgets.evaluate("fp4", own).summary)
+    assert page.evaluate("document.querySelector('edu-widget').values.values16[0]") == float(typed)
+    assert field.input_value() == typed
+    link = page.evaluate("document.querySelector('edu-widget').link")
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector("html[data-edu-ready]", state="attached")
+    assert page.evaluate("document.querySelector('edu-widget').values.values16[0]") == float(typed)
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize("typed", ["50", "", "-24.001"])
+def test_a_number_that_cannot_be_used_is_told_with_the_range(visit, typed, live):
+    page, widget, field = own_numbers(visit)
+    if live:
+        go_live(page)
+    before = widget.locator(".edu-view").inner_html()
+    field.fill(typed)
+    said(page, "Number 0 is not used: it has to be from −24 to 24")
+    assert "Live" not in widget.locator(".edu-status").inner_text()
+    assert widget.get_attribute("data-state") == "error"
+    assert field.get_attribute("aria-invalid") == "true"
+    described = page.locator(f"#{field.get_attribute('aria-describedby')}")
+    assert described.is_visible()
+    assert "from −24 to 24" in described.inner_text()
+    assert widget.locator(".edu-view").inner_html() == before
+    assert violations(page) == []
+    field.fill("7")
+    page.wait_for_selector(f"edu-widget[data-state={'live' if live else 'idle'}]")
+    assert field.get_attribute("aria-invalid") == "false"
+    assert not described.is_visible()
+    assert "not used" not in widget.locator(".edu-status").inner_text()
+
+
+def test_arrow_keys_in_a_field_of_numbers_move_by_the_step(visit):
+    page, _, field = own_numbers(visit)
+    field.fill("7.125")
+    page.keyboard.press("ArrowUp")
+    assert field.input_value() == "7.15"
+    page.keyboard.press("ArrowDown")
+    assert field.input_value() == "7.1"
+
+
+def open_editor(page, widget):
+    widget.locator("[data-action=edit]").click()
+    widget.locator(".edu-editor .cm-content").wait_for()
+
+
+def run_text(page, widget, text):
+    widget.locator(".edu-editor .cm-content").click()
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.press("Delete")
+    page.keyboard.insert_text(text)
+    widget.locator(".edu-editor [data-action=run-edit]").click()
+
+
+def test_an_edited_text_that_lacks_functions_says_whose_code_ran(visit):
+    page = visit.open(CHAPTER)
+    widget = go_live(page)
+    open_editor(page, widget)
+    run_text(page, widget, "")
+    said(page, "not by your code.*empty.*original code is used")
+    source = page.evaluate("document.querySelector('edu-widget').spec.mechanism.source")
+    cut = source[: source.index("def pack_nibbles")]
+    run_text(page, widget, cut)
+    said(page, "edited code. pack_nibbles is missing in it: the original is used")
+
+
+def test_a_run_says_that_it_runs_and_what_the_code_printed_is_shown(visit):
+    page = visit.open(CHAPTER)
+    widget = go_live(page)
+    open_editor(page, widget)
+    page.evaluate(
+        """() => {
+          window.told = [];
+          const status = document.querySelector('edu-widget .edu-status');
+          new MutationObserver(() => window.told.push(status.textContent)).observe(status, {childList: true});
+        }"""
+    )
+    source = page.evaluate("document.querySelector('edu-widget').spec.mechanism.source")
+    slow = "import time\nend = time.time() + 1\nwhile time.time() < end: pass\nprint('<b>seen</b>')\n"
+    run_text(page, widget, source + slow)
+    printed = widget.locator(".edu-editor__printed pre")
+    printed.wait_for()
+    assert printed.inner_text().strip() == "<b>seen</b>"
+    assert page.evaluate("window.told") == ["Running your edited code …", "Live: computed by your edited code."]
+    run_text(page, widget, source + "print(1)\nraise SystemExit(3)\n")
+    said(page, r"^SystemExit, line \d+ of the code: the code ended Python with exit code 3\. The picture")
+    assert printed.inner_text().strip() == "1"
+    widget.locator("[data-action=restore]").click()
+    said(page, "computed by Python on this page")
+    assert not widget.locator(".edu-editor__printed").is_visible()
+
+
+def test_once_python_runs_no_widget_offers_to_load_it(visit):
+    page = visit.open(CHAPTER)
+    second = page.locator("edu-widget").nth(1)
+    assert "MB" in second.locator("[data-action=live]").inner_text()
+    go_live(page)
+    assert second.locator("[data-action=live]").inner_text() == "Run live"
+
+
+@pytest.mark.behaviour(14)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_in_a_widget_with_its_editor_open(open_context, theme):
+    page = open_context(color_scheme=theme).open(CHAPTER)
+    widget = go_live(page)
+    open_editor(page, widget)
+    source = page.evaluate("document.querySelector('edu-widget').spec.mechanism.source")
+    run_text(page, widget, source + "for i in range(40): print(i)\n")
+    widget.locator(".edu-editor__printed pre").wait_for()
+    assert violations(page) == []
+
+
+@pytest.mark.behaviour(14)
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_button_back_to_the_top_covers_nothing_that_has_the_focus(open_context, width):
+    page = open_context(viewport={"width": width, "height": 740}).open(OWN)
+    field = page.locator("edu-widget [data-control=values16] input").first
+    field.wait_for()
+    top = page.locator(".md-top")
+    page.mouse.move(width / 2, 400)
+    page.mouse.wheel(0, 900)
+    page.wait_for_timeout(200)
+    page.mouse.wheel(0, -200)
+    page.wait_for_function("() => !document.querySelector('.md-top').hidden")
+    assert top.is_visible()
+    field.focus()
+    page.mouse.wheel(0, -20)
+    page.wait_for_timeout(200)
+    assert not top.is_visible()

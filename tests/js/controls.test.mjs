@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./setup.mjs";
 
-const { applies, makeFragment, parseFragment, parseValue, snap, stateKey } = await import("../../assets/js/controls.js");
+const { applies, faultOf, makeFragment, parseFragment, parseValue, snap, stateKey, stepFrom } =
+  await import("../../assets/js/controls.js");
 
 const value = { name: "value", kind: "slider", label: "Value", min: -8, max: 8, step: 0.05, when: { part: "one" } };
 const part = { name: "part", kind: "choice", label: "Part", options: { one: "One", block: "Block" } };
@@ -58,4 +59,33 @@ test("nonsense in a link is ignored, value by value", () => {
 test("only plain numbers inside the range are values", () => {
   for (const text of ["", " ", "NaN", "Infinity", "0x10x", "8.1", "abc"]) assert.equal(parseValue(value, text), null, text);
   assert.equal(parseValue(value, "8"), 8);
+});
+
+test("a typed number is used as typed, on its grid or not", () => {
+  assert.deepEqual(parseValue(list, "0.1234567,1e-3,-1"), [0.1234567, 0.001, -1]);
+  assert.equal(parseValue(list, "0,0,1.0000000001"), null);
+  const values = { ...start, part: "block", list: [0.1234567, 0.001, -1] };
+  const back = parseFragment("widget-x", all, makeFragment("widget-x", all, values, start));
+  assert.deepEqual(back.list, values.list);
+});
+
+test("a number between two steps has a key of its own", () => {
+  const key = (number) => stateKey([part, list], { part: "block", list: [number, 0, 0] }, start);
+  assert.equal(key(0.25), "part=block;list=5,4,4");
+  assert.equal(key(0.2501), "part=block;list=~0.2501,4,4");
+  assert.equal(new Set([0.25, 0.2501, 0.2502, 0.249, 0.5, 0.375].map(key)).size, 6);
+});
+
+test("arrow keys go to the next number on the grid", () => {
+  const field = { ...list, kind: "numbers", min: -24, max: 24, step: 0.05 };
+  assert.equal(stepFrom(field, 7.125, 1), 7.15);
+  assert.equal(stepFrom(field, 7.125, -1), 7.1);
+  assert.equal(stepFrom(field, 7.1, 1), 7.15);
+  assert.equal(stepFrom(field, 24, 1), 24);
+  assert.equal(stepFrom(field, 99, -1), 24);
+});
+
+test("the sentence about wrong entries names them and the range", () => {
+  assert.equal(faultOf(list, [2]), "Number 2 is not used: it has to be from −1 to 1.");
+  assert.equal(faultOf(list, [0, 1, 2]), "Numbers 0, 1 and 2 are not used: they have to be from −1 to 1.");
 });
