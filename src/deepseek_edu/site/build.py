@@ -6,6 +6,7 @@ A failed build leaves the previous site as it was. A build whose sources are tho
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import json
@@ -14,8 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deepseek_edu.site.place import replace, settled
+
+if TYPE_CHECKING:
+    from deepseek_edu.site.check import Problem
 
 SOURCES = (
     "course",
@@ -94,9 +99,19 @@ def _build(root: Path, out: Path, shell: str, work: Path, say: Callable[[str], N
     say("finishing pages")
     finish(root, rendered, staged)
     say("checking")
-    if problems := check(rendered, root, budget=False):
+    problems = check(rendered, root, budget=False)
+    if problems:
+        problems = [_in_source(problem, root, staged.docs) for problem in problems]
         raise SiteError(f"the site was not put in place\n{report(problems)}")
     replace(rendered, out)
+
+
+def _in_source(problem: Problem, root: Path, docs: Path) -> Problem:
+    """Name the author's file and line instead of the rendered page, where what is wrong stands in a file."""
+    from deepseek_edu.site.locate import where
+
+    place = where(root, docs, problem.file, problem.needle) if problem.needle else ""
+    return dataclasses.replace(problem, file=f"{place} ({problem.file})") if place else problem
 
 
 def _inputs(root: Path, shell: str) -> str:

@@ -17,11 +17,24 @@ FORMULA = re.compile(
 )
 
 
+class FormulaError(SiteError):
+    """KaTeX refuses a formula.
+
+    Attributes:
+        page: name of the rendered page that holds it.
+        tex: the formula.
+    """
+
+    def __init__(self, page: str, tex: str, reason: str, place: str = "") -> None:
+        self.page, self.tex, self.reason = page, tex, reason
+        super().__init__(f"{place or page}: found the formula {tex!r}, which KaTeX refuses: {reason}")
+
+
 def typeset(pages: Mapping[str, str], root: Path, cache: Path) -> dict[str, str]:
     """Return the pages (name → HTML) with every formula typeset.
 
     Raises:
-        SiteError: KaTeX refuses a formula; the message names page and formula.
+        FormulaError: KaTeX refuses a formula; the message names page and formula.
     """
     wanted: dict[tuple[str, bool], str] = {}
     for name, text in pages.items():
@@ -61,7 +74,7 @@ def _render(wanted: Mapping[tuple[str, bool], str], root: Path, cache: Path) -> 
     if missing:
         for key, answer in zip(missing, _katex(missing, root), strict=True):
             if "error" in answer:
-                raise SiteError(f"{wanted[key]}: found the formula {key[0]!r}, which KaTeX refuses: {answer['error']}")
+                raise FormulaError(wanted[key], key[0], answer["error"])
             kept[names[key]] = answer["html"]
         cache.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(kept, ensure_ascii=False, sort_keys=True), encoding="utf-8")

@@ -12,10 +12,13 @@ from typing import Any
 import yaml
 
 from deepseek_edu.site.errors import SiteError
+from deepseek_edu.site.locate import staged_line, where
 from deepseek_edu.site.prepare import Staged
 
 SHELLS = ("material", "zensical")
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+LINKED = re.compile(r"Doc file '(?P<page>[^']+)' contains an? [\w ]*link '(?P<link>[^']+)'")
+PLACED = re.compile(r"\[ (?P<page>[^\]\s]+):(?P<line>\d+):\d+ \]")
 EXTENSION = "deepseek_edu.site.markdown"
 
 
@@ -49,8 +52,27 @@ def render(root: Path, work: Path, staged: Staged, shell: str) -> Path:
     if ours := re.search(r"(?:SourceError|SiteError): (?P<message>.+)", said):
         raise SiteError(ours["message"].strip())
     if done.returncode != 0 or not (out / "index.html").exists():
-        raise ShellError(f"{shell} stopped with exit code {done.returncode}:\n{_relevant(said)}")
+        told = _in_sources(_relevant(said), root, staged.docs)
+        raise ShellError(f"{shell} stopped with exit code {done.returncode}:\n{told}")
     return out
+
+
+def _in_sources(said: str, root: Path, docs: Path) -> str:
+    """Name the author's file and line where the shell names a staged page.
+
+    Material says which page contains which link; Zensical gives the line of the staged page.
+    """
+
+    def linked(found: re.Match[str]) -> str:
+        place = where(root, docs, found["page"], found["link"])
+        return f"{place}: {found.group()}" if place else found.group()
+
+    def placed(found: re.Match[str]) -> str:
+        place = staged_line(docs, found["page"], int(found["line"]))
+        return f"[ {place.file}:{place.line} ]" if place else found.group()
+
+    said = LINKED.sub(linked, said)
+    return PLACED.sub(placed, said)
 
 
 def _relevant(said: str) -> str:
