@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from bs4 import BeautifulSoup
 
 from deepseek_edu.site.errors import SourceError
 from tests.site.project import block
@@ -108,6 +109,53 @@ def test_a_fence_that_is_never_closed_is_named(render: Callable[..., str]) -> No
         render("Text.\n\n```quiz\nid: q\n")
     assert error.value.line == 3
     assert "never closed" in error.value.found
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("rnu", "run"), ("widgt", "widget"), ("Quiz", "quiz"), ("quizz", "quiz"), ("wlak", "walk"), ("figur", "figure")],
+)
+def test_a_fence_with_nearly_one_of_our_names_stops_the_build(
+    render: Callable[..., str], name: str, meant: str
+) -> None:
+    with pytest.raises(SourceError) as error:
+        render(f"Text.\n\n```{name}\nid: x\n```\n", line=7)
+    assert error.value.line == 9
+    assert f"the fence {name}" in error.value.found
+    assert f"did you mean {meant}?" in error.value.allowed
+
+
+@pytest.mark.parametrize("name", ["python", "lua", "rust", "text", "console", "", "madeup", "Python"])
+def test_a_fence_of_a_language_or_of_nothing_is_code(render: Callable[..., str], name: str) -> None:
+    html = render(f"```{name}\na = 1\n```\n")
+    assert BeautifulSoup(html, "html.parser").code.text == "a = 1\n"
+
+
+def test_a_page_that_shows_nearly_our_fence_as_code_is_left_alone(render: Callable[..., str]) -> None:
+    assert "rnu" in render("````text\n```rnu\nid: x\n```\n````\n")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("## Numbers", "## Other {#numbers}"),
+        ("## Other {#numbers}", "## Numbers"),
+        ("## One {#same}", "### Two {: #same .wide }"),
+    ],
+)
+def test_an_explicit_id_that_another_heading_has_is_told_with_both_lines(
+    render: Callable[..., str], first: str, second: str
+) -> None:
+    with pytest.raises(SourceError) as error:
+        render(f"# Title\n\n{first}\n\nText.\n\n{second}\n", line=5)
+    assert error.value.line == 11
+    assert "a second time" in error.value.found
+    assert "the first is on line 7" in error.value.allowed
+
+
+def test_two_headings_of_the_same_words_are_told_apart_by_the_shell(render: Callable[..., str]) -> None:
+    html = render("# Title\n\n## Limits\n\nA.\n\n## Limits\n\n```text\n## Other {#limits}\n```\n")
+    assert 'id="limits"' in html and 'id="limits_1"' in html
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable
 from html import escape
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from deepseek_edu.site.errors import SourceError, one_of
 from deepseek_edu.site.page import PageContext, json_script
@@ -12,6 +15,9 @@ from deepseek_edu.site.quiz import render_quiz
 from deepseek_edu.site.runs import render_run
 from deepseek_edu.site.schema import Key, Lines, check, load
 from deepseek_edu.site.source import Piece, Place
+
+if TYPE_CHECKING:
+    from deepseek_edu.grading import Lab
 
 WIDGET = {"id": Key("text", True), "values": Key("mapping")}
 LAB = {"id": Key("text", True)}
@@ -51,15 +57,13 @@ def render_widget(piece: Piece, page: PageContext) -> str:
 
 def render_lab(piece: Piece, page: PageContext) -> str:
     """Return an `<edu-lab>`: statement, starter code, visible cases. Nothing of the solution is in it."""
-    from deepseek_edu import grading
-
     body = check(load(piece.body, piece.place.after(1)), LAB, "a lab", piece.place)
     id, at = body["id"], body.line_of("id")
     labs = page.project.root / "labs"
     known = sorted(path.parent.name for path in labs.glob("*/lab.toml"))
     if id not in known:
         raise SourceError(at.file, at.line, f"the unknown lab {id}", one_of(known, id))
-    lab = grading.load_lab(labs / id)
+    lab = _loaded(page.project.root, id)
     data = lab.page_data()
     element = page.unique(f"lab-{id}", at, f"the lab {id}")
     place = Place(f"labs/{id}/statement.md", 1)
@@ -84,6 +88,30 @@ def render_lab(piece: Piece, page: PageContext) -> str:
         f'<div class="edu-lab__bar">{buttons}</div><div class="edu-lab__outcome" role="status"></div>'
         f'<ol class="edu-lab__cases">{cases}</ol>{json_script(data)}</section></edu-lab>'
     )
+
+
+def _loaded(root: Path, id: str) -> Lab:
+    """Return a lab whose files are sound, or raise SourceError with file and line of what is not."""
+    from deepseek_edu.grading import LabError, load_lab
+
+    try:
+        lab = load_lab(root / "labs" / id)
+    except LabError as error:
+        file = Path(error.where)
+        name = file.relative_to(root.resolve()).as_posix() if file.is_relative_to(root.resolve()) else error.where
+        named = re.match(r"unknown (?:key|limit) '(\w+)'", error.found)
+        lines = file.read_text(encoding="utf-8", errors="replace").split("\n") if named and file.is_file() else []
+        keys = (number for number, line in enumerate(lines, 1) if named and re.match(rf"\s*{named[1]}\s*=", line))
+        allowed = error.allowed.removeprefix("Allowed: ")
+        raise SourceError(name, next(keys, None), error.found, allowed[:1].lower() + allowed[1:]) from error
+    try:
+        ast.parse(lab.starter)
+    except SyntaxError as error:
+        place = f"labs/{id}/starter.py"
+        raise SourceError(
+            place, error.lineno, f"a syntax error ({error.msg})", "a starter that Python can read"
+        ) from error
+    return lab
 
 
 def _case(case: dict[str, Any]) -> str:

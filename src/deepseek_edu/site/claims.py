@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from deepseek_edu.site.errors import SourceError, one_of
+from deepseek_edu.site.source import source_text
 
 LEDGER = "course/claims.toml"
 LABELS = ("report", "code", "measured", "illustrative", "third party")
@@ -55,7 +56,7 @@ def load_ledger(root: Path) -> dict[str, Claim]:
         SourceError: a malformed entry, with its line.
     """
     path = root / LEDGER
-    text = path.read_text(encoding="utf-8")
+    text = source_text(root, path)
     try:
         entries = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from deepseek_edu.site.source import source_text
+
 LEAST_CHARACTERS = 24
 SECRET_FILES = ("solution.py", "alternative/*.py", "wrong/*.py", "cases.py")
 PUBLIC_CASES = ("visible",)
@@ -34,7 +36,7 @@ def secrets(root: Path) -> dict[str, str]:
     for lab in sorted((root / "labs").glob("*/lab.toml")):
         for pattern in SECRET_FILES:
             for path in sorted(lab.parent.glob(pattern)):
-                text = path.read_text(encoding="utf-8")
+                text = source_text(root, path)
                 for line in _secret_lines(text, path.name):
                     if len(line) >= LEAST_CHARACTERS and line not in given and not COMMON.match(line):
                         found.setdefault(line, path.relative_to(root).as_posix())
@@ -47,7 +49,11 @@ def _secret_lines(text: str, name: str) -> set[str]:
         return {line.strip() for line in text.splitlines()}
     lines = text.splitlines()
     kept: set[str] = set()
-    for node in ast.parse(text).body:
+    try:
+        body = ast.parse(text).body
+    except SyntaxError:  # nothing is told apart then: every line counts
+        return {line.strip() for line in lines}
+    for node in body:
         if isinstance(node, ast.FunctionDef) and node.name not in PUBLIC_CASES:
             kept |= {line.strip() for line in lines[node.lineno - 1 : node.end_lineno]}
     return kept
@@ -57,7 +63,7 @@ def _public_lines(root: Path) -> set[str]:
     files = [path for name in ("starter.py", "statement.md") for path in root.glob(f"labs/*/{name}")]
     for folder, pattern in OPEN_FOLDERS.items():
         files += sorted((root / folder).rglob(pattern))
-    return {line.strip() for path in files for line in path.read_text(encoding="utf-8").splitlines()}
+    return {line.strip() for path in files for line in source_text(root, path).splitlines()}
 
 
 def find_leaks(site: Path, root: Path) -> Iterator[tuple[str, str, str]]:
@@ -77,11 +83,12 @@ def _published(name: str, data: bytes) -> Iterator[tuple[str, set[str]]]:
     """Yield the stripped lines of a file, of the members of an archive, of the texts of a JSON file."""
     suffix = Path(name).suffix
     if suffix in ARCHIVES:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            for member in archive.namelist():
-                if not member.endswith("/") and Path(member).suffix not in SKIPPED:
-                    yield from _published(f"{name}!{member}", archive.read(member))
-        return
+        with contextlib.suppress(zipfile.BadZipFile):  # no archive in spite of its name: its raw lines are looked at
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                for member in archive.namelist():
+                    if not member.endswith("/") and Path(member).suffix not in SKIPPED:
+                        yield from _published(f"{name}!{member}", archive.read(member))
+            return
     text = data.decode("utf-8", errors="replace")
     lines = set(_lines(text))
     if suffix in (".json", ".ipynb"):
@@ -89,7 +96,8 @@ def _published(name: str, data: bytes) -> Iterator[tuple[str, set[str]]]:
             lines.update(line for item in _texts(json.loads(text)) for line in _lines(item))
     elif suffix == ".html":
         for island in re.findall(r"(?s)<script[^>]*json[^>]*>(.*?)</script>", text):
-            lines.update(line for item in _texts(json.loads(island)) for line in _lines(item))
+            with contextlib.suppress(ValueError):
+                lines.update(line for item in _texts(json.loads(island)) for line in _lines(item))
         lines.update(_lines(html.unescape(TAGS.sub("", text))))
     elif suffix in (".js", ".mjs"):
         lines.update(_lines(text.replace("\\n", "\n").replace('\\"', '"').replace("\\'", "'")))

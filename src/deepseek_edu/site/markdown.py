@@ -11,24 +11,30 @@ Options: `root` (repository, default the current folder) and `manifest` (what st
 
 from __future__ import annotations
 
+import difflib
 import re
 from pathlib import Path
 from typing import Any
 
 from markdown import Markdown
 from markdown.extensions import Extension
+from markdown.extensions.toc import slugify
 from markdown.preprocessors import Preprocessor
+from pygments.lexers import find_lexer_class_by_name
+from pygments.util import ClassNotFound
 
 from deepseek_edu.site.blocks import RENDERERS
-from deepseek_edu.site.errors import SourceError
+from deepseek_edu.site.errors import SourceError, one_of
 from deepseek_edu.site.page import PageContext, Project
-from deepseek_edu.site.source import Place, outside_code, pieces
+from deepseek_edu.site.source import KINDS, OPENING, Piece, Place, outside_code, pieces
 from deepseek_edu.site.trees import FirstTooltips, ScrollTables
 from deepseek_edu.site.values import formatted
 
 INLINE = re.compile(r"\[\[(?P<kind>=|claim\b)(?P<body>.*?)\]\](?!\])")
 OPEN_INLINE = re.compile(r"\[\[(=|claim\b)")
 PAGE = re.compile(r"<!-- edu-page: (?P<depth>\d+) -->\s*$")
+HEADING = re.compile(r"#{1,6}\s+(?P<words>.+?)\s*#*\s*$")
+EXPLICIT_ID = re.compile(r"\{:?[^}]*#(?P<id>[\w-]+)[^}]*\}\s*$")
 ELEMENTS = ["edu-chapter", "edu-chart", "edu-lab", "edu-progress", "edu-quiz", "edu-walk", "edu-widget"]
 
 
@@ -41,6 +47,7 @@ class EduPreprocessor(Preprocessor):
 
     def run(self, lines: list[str]) -> list[str]:
         page = PageContext(self.project, lambda line, place: self._inline(line, place, page))
+        _distinct_headings(lines)
         written: list[str] = []
         for piece in pieces(lines, Place("page", 1)):
             if piece.kind == "text":
@@ -50,6 +57,7 @@ class EduPreprocessor(Preprocessor):
                 else:
                     written.append(self._inline(line, piece.place, page))
             elif piece.kind == "code":
+                _no_slip(piece)
                 written += piece.lines
             else:
                 if not piece.closed:
@@ -77,6 +85,45 @@ class EduPreprocessor(Preprocessor):
         if left := OPEN_INLINE.search(replaced):
             raise SourceError(place.file, place.line, f"{left.group()} without its end", "]] on the same line")
         return replaced
+
+
+def _no_slip(piece: Piece) -> None:
+    """Refuse a fence whose name is nearly one of ours and no language: it would be shown as code."""
+    opening = None if piece.plain else OPENING.match(piece.lines[0])
+    info = opening["info"].split() if opening else []
+    name = info[0].strip("{}.:") if info else ""
+    near = difflib.get_close_matches(name.lower(), KINDS, n=1)
+    if near and _language(name) is None:
+        found, place = f"the fence {name}, which is no language", piece.place
+        raise SourceError(place.file, place.line, found, f"a language, or {one_of(KINDS, name.lower())}")
+
+
+def _language(name: str) -> type | None:
+    """Return Pygments' lexer for the name of a language, if there is one."""
+    try:
+        return find_lexer_class_by_name(name)
+    except ClassNotFound:
+        return None
+
+
+def _distinct_headings(lines: list[str]) -> None:
+    """Refuse an explicit id, `{#id}`, that another heading of the page has or would get from its words."""
+    seen: dict[str, tuple[Place, bool]] = {}
+    for piece in pieces(lines, Place("page", 1)):
+        heading = HEADING.match(piece.lines[0]) if piece.kind == "text" else None
+        if heading is None:
+            continue
+        explicit = EXPLICIT_ID.search(heading["words"])
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)|[*`]", r"\1", EXPLICIT_ID.sub("", heading["words"]))
+        id = explicit["id"] if explicit else slugify(words, "-")
+        first = seen.setdefault(id, (piece.place, bool(explicit)))
+        if first[0] != piece.place and (explicit or first[1]):
+            raise SourceError(
+                piece.place.file,
+                piece.place.line,
+                f"a heading with the id {id} a second time",
+                f"one heading of a page for each id; the first is on line {first[0].line}",
+            )
 
 
 class EduExtension(Extension):

@@ -12,7 +12,7 @@ from markdown import Markdown
 
 from deepseek_edu.site.errors import SourceError
 from deepseek_edu.site.schema import Key, Lines, check, load
-from deepseek_edu.site.source import KINDS, Piece, Place, outside_code, pieces
+from deepseek_edu.site.source import KINDS, Piece, Place, outside_code, pieces, source_text
 
 FRONT_MATTER = {
     "title": Key("text", True),
@@ -61,7 +61,7 @@ def read_page(root: Path, path: Path) -> Page:
         SourceError: malformed or unknown front matter.
     """
     source = path.relative_to(root).as_posix()
-    text = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+    text = source_text(root, path)
     found = re.match(r"---\n(?P<yaml>.*?)\n---\n", text, re.DOTALL)
     if not found:
         raise SourceError(source, 1, f"{text[:20].splitlines()[:1]}", "front matter between --- lines, with title")

@@ -17,6 +17,7 @@ from deepseek_edu.site.claims import LEDGER, Use, ledger_page, verified_ledger
 from deepseek_edu.site.edu import make_edu
 from deepseek_edu.site.errors import SourceError
 from deepseek_edu.site.pages import Page, glossary, read_page, staged_text
+from deepseek_edu.site.source import source_text
 
 Say = Callable[[str], None]
 
@@ -59,7 +60,7 @@ def prepare(root: Path, work: Path, say: Say) -> Staged:
     manifest = work / "manifest.json"
     manifest.write_text(json.dumps({"states": made.states, "live": made.live}, sort_keys=True), encoding="utf-8")
     words = root / "course" / "glossary.md"
-    terms = glossary(words.read_text(encoding="utf-8")) if words.exists() else {}
+    terms = glossary(source_text(root, words)) if words.exists() else {}
     return Staged(docs, work / "edu", manifest, made.names, terms)
 
 

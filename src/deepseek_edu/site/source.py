@@ -10,6 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from deepseek_edu.site.errors import SourceError
 
 MARKER = re.compile(r"<!-- edu-source: (?P<file>[^\n]+?):(?P<line>\d+)(?P<plain> plain)? -->\s*$")
 OPENING = re.compile(r"^(?P<indent>[ ]*)(?P<ticks>`{3,}|~{3,})\s*(?P<info>[^`\n]*)$")
@@ -29,12 +32,28 @@ class Place:
         return Place(self.file, self.line + lines)
 
 
+def source_text(root: Path, path: Path) -> str:
+    """Return the text of a file of the repository.
+
+    Raises:
+        SourceError: it is not UTF-8; the message names the line and the byte.
+    """
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+        start = error.start
+        found = f"the byte 0x{data[start]:02x} at position {start}, which is not UTF-8"
+        raise SourceError(name, data.count(b"\n", 0, start) + 1, found, "text saved as UTF-8") from None
+
+
 @dataclass
 class Piece:
     """A stretch of a page: one line of text, or one fence with its body.
 
     `kind` is "text", "code" (an ordinary fence or anything to be left alone), or one of `KINDS`. A fence of ours has
-    its body without indentation, and `place` is that of its opening line.
+    its body without indentation, and `place` is that of its opening line. `plain` tells that our syntax is off there.
     """
 
     kind: str
@@ -43,6 +62,7 @@ class Piece:
     indent: str = ""
     body: str = ""
     closed: bool = True
+    plain: bool = False
 
 
 def pieces(lines: list[str], start: Place) -> Iterator[Piece]:
@@ -69,7 +89,7 @@ def pieces(lines: list[str], start: Place) -> Iterator[Piece]:
         kind = info[0] if info and info[0] in KINDS and not plain else "code"
         indent = opening["indent"]
         body = [text.removeprefix(indent) for text in (taken[1:-1] if closed else taken[1:])]
-        yield Piece(kind, place, taken, indent, "\n".join(body), closed)
+        yield Piece(kind, place, taken, indent, "\n".join(body), closed, plain)
         position, place = position + len(taken), place.after(len(taken))
 
 
