@@ -189,6 +189,20 @@ def test_a_picture_in_the_search_index(site: Path) -> None:
     assert "pictures in the search index" in only(site).problem
 
 
+def test_files_that_cannot_be_read_are_told_and_the_rest_is_checked(site: Path) -> None:
+    add(site, '<a href="gone.html">x</a><script type="application/json">{no json}</script>')
+    (site / "search" / "search_index.json").write_text("{no json", encoding="utf-8")
+    (site / "edu" / "offline.json").write_text("{no json", encoding="utf-8")
+    (site / "edu" / "a.whl").write_bytes(b"no archive")
+    (site / "edu" / "b.css").write_bytes(b"p{color:red}/* \xff */")
+    (site / "b.html").write_bytes(PAGE.replace('id="top"', 'id="b"').encode() + b"<!-- \xff -->")
+    told = {problem.file: problem.problem for problem in check(site, ROOT)}
+    assert set(told) == {"index.html", "search/search_index.json", "edu/offline.json"}
+    assert "gone.html" in told["index.html"]
+    assert told["search/search_index.json"].startswith("no JSON (")
+    assert "no list of files" in told["edu/offline.json"]
+
+
 # ── leaks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 @pytest.fixture(scope="module")
 def secret() -> str:

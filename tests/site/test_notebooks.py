@@ -58,12 +58,14 @@ def test_a_failing_cell_is_named_with_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour(17)
-def test_a_hanging_cell_is_stopped_and_named(tmp_path: Path) -> None:
+def test_a_hanging_cell_is_stopped_and_named_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     book = book_of(tmp_path, "# %%\nx = 1\n\n# %%\nwhile True:\n    pass\n")
     with pytest.raises(SourceError) as error:
         notebooks.execute(book, seconds=1)
     assert (error.value.file, error.value.line) == ("notebooks/small.py", 5)
     assert "no end after 1 s in cell 2" in error.value.found
+    said = capfd.readouterr()
+    assert said.out + said.err == ""
 
 
 @pytest.mark.behaviour(17)

@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepseek_edu.site.checked import CSS_ADDRESS, PageFacts, is_foreign, read_page, target
@@ -35,6 +35,7 @@ class Problem:
     file: str
     problem: str
     cure: str
+    needle: str = field(default="", compare=False)  # what to look for in the page's source
 
     def __str__(self) -> str:
         return f"{self.file}: {self.problem}: {self.cure}"
@@ -69,9 +70,9 @@ def foreign(site: Path, pages: Sequence[PageFacts]) -> Iterator[Problem]:
     for page in pages:
         for address, line in page.loaded:
             if is_foreign(address):
-                yield Problem(page.name, f"line {line} loads {address} from another origin", cure)
+                yield Problem(page.name, f"line {line} loads {address} from another origin", cure, address)
     for path in sorted(site.rglob("*.css")):
-        for found in CSS_ADDRESS.finditer(path.read_text(encoding="utf-8")):
+        for found in CSS_ADDRESS.finditer(path.read_text(encoding="utf-8", errors="replace")):
             if is_foreign(found["url"]):
                 yield Problem(_name(site, path), f"loads {found['url']} from another origin", cure)
     for path in sorted([*site.rglob("*.js"), *site.rglob("*.mjs")]):
@@ -116,17 +117,25 @@ def links(site: Path, pages: Sequence[PageFacts]) -> Iterator[Problem]:
             file, anchor = led
             if not file.is_file() or not file.is_relative_to(site):
                 yield Problem(
-                    page.name, f"line {line} links to {address}, which does not exist", "mend or remove the link"
+                    page.name,
+                    f"line {line} links to {address}, which does not exist",
+                    "mend or remove the link",
+                    address,
                 )
             elif anchor and file in anchors and anchor not in anchors[file] and anchor != "__top":
                 name = _name(site, file)
                 yield Problem(
-                    page.name, f"line {line} links to #{anchor}, which {name} does not have", "mend the anchor"
+                    page.name,
+                    f"line {line} links to #{anchor}, which {name} does not have",
+                    "mend the anchor",
+                    address,
                 )
         for address, line in page.loaded:
             led = None if address.startswith("data:") else target(site, page.path, address)
             if led is not None and not led[0].is_file():
-                yield Problem(page.name, f"line {line} loads {address}, which does not exist", "mend the address")
+                yield Problem(
+                    page.name, f"line {line} loads {address}, which does not exist", "mend the address", address
+                )
 
 
 def claims(site: Path, pages: Sequence[PageFacts]) -> Iterator[Problem]:
@@ -148,7 +157,7 @@ def ids(site: Path, pages: Sequence[PageFacts]) -> Iterator[Problem]:
         seen: dict[str, int] = {}
         for id, line in page.ids:
             if id in seen:
-                yield Problem(page.name, f"the id {id} on lines {seen[id]} and {line}", "make ids unique")
+                yield Problem(page.name, f"the id {id} on lines {seen[id]} and {line}", "make ids unique", id)
             seen.setdefault(id, line)
 
 
@@ -174,9 +183,9 @@ def first_view(site: Path, page: PageFacts) -> set[Path]:
         led = target(site, page.path, address)
         if led is not None and led[0].is_file():
             files.add(led[0])
-    text = page.path.read_text(encoding="utf-8")
+    text = page.path.read_text(encoding="utf-8", errors="replace")
     for style in [file for file in files if file.suffix == ".css"]:
-        for found in CSS_ADDRESS.finditer(style.read_text(encoding="utf-8")):
+        for found in CSS_ADDRESS.finditer(style.read_text(encoding="utf-8", errors="replace")):
             led = target(site, style, found["url"])
             if led is not None and led[0].suffix == ".woff2" and _typeface_used(led[0].name, text):
                 files.add(led[0])
@@ -220,15 +229,26 @@ def search_index(site: Path) -> Iterator[Problem]:
                 f"{size} bytes, over {SEARCH_INDEX_BYTES}",
                 "exclude outputs with data-search-exclude",
             )
-        if re.search(r"base64,|<svg|&lt;svg", json.dumps(json.loads(path.read_text(encoding="utf-8")))):
+        try:
+            text = json.dumps(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            yield Problem(_name(site, path), f"no JSON ({error}), so nothing can be searched", "build again")
+            continue
+        if re.search(r"base64,|<svg|&lt;svg", text):
             yield Problem(_name(site, path), "pictures in the search index", "exclude outputs with data-search-exclude")
 
 
 def offline(site: Path) -> Iterator[Problem]:
     """Files that are not as the list for offline readers says; their browsers would refuse the copy."""
-    if (site / LISTING).is_file():
-        for name in differences(site):
-            yield Problem(name, f"not as {LISTING} lists it", "build again, and change nothing in the finished site")
+    if not (site / LISTING).is_file():
+        return
+    try:
+        changed = differences(site)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        yield Problem(LISTING, "no list of files, so nobody can keep the course on a device", "build again")
+        return
+    for name in changed:
+        yield Problem(name, f"not as {LISTING} lists it", "build again, and change nothing in the finished site")
 
 
 def _name(site: Path, path: Path) -> str:

@@ -104,7 +104,7 @@ def read_page(site: Path, path: Path) -> PageFacts:
     """Parse one page of a built site."""
     facts = PageFacts(path, path.relative_to(site).as_posix())
     reader = _Reader(facts)
-    reader.feed(path.read_text(encoding="utf-8"))
+    reader.feed(path.read_text(encoding="utf-8", errors="replace"))
     reader.close()
     return facts
 

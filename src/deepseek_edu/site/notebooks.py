@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from typing import Any
 
 from deepseek_edu.site.errors import SourceError
 from deepseek_edu.site.notebook_page import page_text, without_outputs
+from deepseek_edu.site.source import source_text
 
 SECONDS_PER_CELL = 60
 PACKAGE = "deepseek_edu"
@@ -58,14 +60,14 @@ def stage(root: Path, docs: Path, cache: Path, say: Callable[[str], None]) -> li
 def sources(root: Path) -> list[Path]:
     """Return the notebooks: the Python files with cells; other scripts may lie beside them."""
     files = sorted((root / "notebooks").glob("*.py"))
-    return [path for path in files if re.search(r"(?m)^# %%", path.read_text(encoding="utf-8"))]
+    return [path for path in files if re.search(r"(?m)^# %%", source_text(root, path))]
 
 
 def read(root: Path, path: Path) -> Notebook:
     """Read a notebook's source. Cell ids and metadata are fixed, so that the same source gives the same file."""
     import jupytext
 
-    text = path.read_text(encoding="utf-8")
+    text = source_text(root, path)
     node = jupytext.reads(text, fmt="py:percent")
     for number, cell in enumerate(node.cells, 1):
         cell["id"] = f"cell-{number:02d}"
@@ -139,7 +141,10 @@ def imported_files(source: Path, start: Path) -> list[Path]:
 
 
 def _imported_names(file: Path, source: Path) -> set[str]:
-    tree = ast.parse(re.sub(r"(?m)^[%!].*$", "", file.read_text(encoding="utf-8")))
+    try:
+        tree = ast.parse(re.sub(r"(?m)^[%!].*$", "", file.read_text(encoding="utf-8")))
+    except SyntaxError:  # running the notebook tells it with its cell
+        return set()
     package: tuple[str, ...] = (
         file.relative_to(source).with_suffix("").parts[:-1] if file.is_relative_to(source) else ()
     )
@@ -204,7 +209,8 @@ def execute(book: Notebook, seconds: int = SECONDS_PER_CELL) -> Any:
         client.config.update(Config({"ThisKernel": kernel}))
         environment = {**os.environ, "PYTHONHASHSEED": "0", "IPYTHONDIR": home, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         try:
-            client.execute(env=environment)
+            # what the kernel's process says beside its messages, such as pages about a closed socket, helps nobody
+            client.execute(env=environment, stderr=subprocess.DEVNULL)
         except CellExecutionError as error:
             found = f"{error.ename}: {error.evalue}"
             raise _failed(book, current[0], found, _line_in_cell(node.cells[current[0]])) from error
