@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import filecmp
 import shutil
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
 from pathlib import Path
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
+from typer.testing import CliRunner
 
+from deepseek_edu.cli import app
 from deepseek_edu.site.build import build
 from deepseek_edu.site.check import check, report
 from deepseek_edu.site.errors import SiteError
+from deepseek_edu.site.server import make_server
 from tests.site.project import CLAIMS, PAGES, make_project
 from tests.site_build import ROOT, built_site
 
@@ -61,11 +69,44 @@ def test_a_site_that_was_touched_is_built_again(small_project: Path, small_site:
 
 
 STRICT = [
-    ("a dead link", {"index.md": PAGES["index.md"] + "\n[gone](gone.md)\n"}, CLAIMS, "gone.md"),
-    ("a dead anchor", {"index.md": PAGES["index.md"] + "\n[gone](chapter.md#gone)\n"}, CLAIMS, "gone"),
+    ("a dead link", {"index.md": PAGES["index.md"] + "\n[gone](gone.md)\n"}, CLAIMS, "course/index.md:10: Doc file"),
+    (
+        "a dead anchor",
+        {"index.md": PAGES["index.md"] + "\n[gone](chapter.md#gone)\n"},
+        CLAIMS,
+        "course/index.md:10: Doc file",
+    ),
     ("a page outside of the navigation", {"lost.md": PAGES["glossary.md"]}, CLAIMS, "lost.md"),
-    ("a duplicate id", {"index.md": PAGES["index.md"] + '\n<p id="x">a</p>\n<p id="x">b</p>\n'}, CLAIMS, "the id x"),
-    ("a formula that KaTeX refuses", {"index.md": PAGES["index.md"] + "\n$\\nonsense{x}$\n"}, CLAIMS, "nonsense"),
+    (
+        "a duplicate id",
+        {"index.md": PAGES["index.md"] + '\n<p id="x">a</p>\n<p id="x">b</p>\n'},
+        CLAIMS,
+        "course/index.md:10, 11 (index.html): the id x",
+    ),
+    (
+        "a picture of another site",
+        {"index.md": PAGES["index.md"] + "\nA.\n\n![x](https://example.org/a.png)\n"},
+        CLAIMS,
+        "course/index.md:12 (index.html): line",
+    ),
+    (
+        "a picture that does not exist",
+        {"index.md": PAGES["index.md"] + '\n<p><img alt="" src="img/gone.png"></p>\n'},
+        CLAIMS,
+        "course/index.md:10 (index.html): line",
+    ),
+    (
+        "a formula that KaTeX refuses",
+        {"index.md": PAGES["index.md"] + "\n$\\nonsense{x}$\n"},
+        CLAIMS,
+        "course/index.md:10: found the formula '\\\\nonsense{x}'",
+    ),
+    (
+        "a displayed formula that KaTeX refuses",
+        {"chapter.md": PAGES["chapter.md"].replace("\\sqrt{512}", "a +\n\\frac{1")},
+        CLAIMS,
+        "course/chapter.md:19: found the formula",
+    ),
     ("a bad value", {"index.md": PAGES["index.md"] + "\n[[= 1 / 0 ]]\n"}, CLAIMS, "course/index.md:10: found"),
     (
         "a claim that no page uses",
@@ -86,6 +127,75 @@ def test_a_problem_fails_the_build(
         build(root, root / "site")
     assert told in str(error.value)
     assert not (root / "site").exists()
+
+
+def test_a_page_that_is_not_utf_8_is_told_with_line_and_byte(small_site: Path, tmp_path: Path) -> None:
+    root = make_project(tmp_path / "root", notebook=None)
+    page = root / "course" / "index.md"
+    page.write_bytes(page.read_bytes() + "\ncaf\u00e9\n".encode("latin-1"))
+    with pytest.raises(SiteError, match=r"course/index.md:10: found the byte 0xe9 at position \d+, which is not UTF-8"):
+        build(root, root / "site")
+
+
+def test_a_key_that_a_lab_does_not_have_is_told_with_its_line(small_site: Path, tmp_path: Path) -> None:
+    root = make_project(tmp_path / "root", notebook=None)
+    settings = root / "labs" / "fp4-codes" / "lab.toml"
+    settings.write_text("ponits = 3\n" + settings.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(SiteError) as error:
+        build(root, root / "site")
+    assert str(error.value).startswith("labs/fp4-codes/lab.toml:1: found unknown key 'ponits'; allowed: title, ")
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_starter_that_python_cannot_read_is_told_with_its_line(small_site: Path, tmp_path: Path) -> None:
+    root = make_project(tmp_path / "root", notebook=None)
+    (root / "labs" / "fp4-codes" / "starter.py").write_text("import math\n\ndef f(:\n", encoding="utf-8")
+    with pytest.raises(SiteError, match=r"^labs/fp4-codes/starter.py:3: found a syntax error \(.+\); allowed: "):
+        build(root, root / "site")
+
+
+def test_the_address_follows_the_page_and_not_the_last_heading_of_another() -> None:
+    """Material's tracking writes the heading of the page that was left into the address of the next one."""
+    features = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["theme"]["features"]
+    assert "navigation.instant" in features
+    assert "navigation.tracking" not in features
+
+
+def test_the_page_for_missing_pages_asks_for_nothing_and_has_two_looks(small_site: Path) -> None:
+    page = (small_site / "404.html").read_text(encoding="utf-8")
+    content = BeautifulSoup(page, "html.parser")
+    assert [tag.name for tag in content.find_all(["script", "link", "img", "a"])] == []  # it may be shown at any depth
+    assert "Go back" in content.text
+    assert "prefers-color-scheme:dark" in page
+
+
+@pytest.mark.parametrize("prefix", ["/", "/some/course/"])
+def test_the_server_knows_where_the_course_begins(small_site: Path, prefix: str) -> None:
+    server = make_server(small_site, port=0, prefix=prefix)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        for address in ("gone.html", "deep/er/gone.html"):
+            with pytest.raises(urllib.error.HTTPError) as error:
+                urllib.request.urlopen(server.url + address, timeout=10)
+            with error.value as answer:
+                page = BeautifulSoup(answer.read(), "html.parser")
+            assert error.value.code == 404
+            home = urllib.parse.urljoin(server.url + address, page.find("a")["href"])
+            with urllib.request.urlopen(home, timeout=10) as start:
+                assert b"A small course" in start.read()
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("port", ["70000", "-1"])
+def test_a_port_that_is_none_is_refused_before_anything_is_built(port: str) -> None:
+    done = CliRunner().invoke(app, ["serve", "--port", port])
+    assert done.exit_code == 2
+    assert "65535" in done.output or "or equal to 0" in done.output
+    assert "Traceback" not in done.output
+    with pytest.raises(ValueError, match="allowed: 0 to 65535"):
+        make_server(ROOT, port=int(port))
 
 
 def test_the_small_site_passes_its_checks(small_site: Path) -> None:
@@ -147,7 +257,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("[gone](gone.md)", "gone.md"), ("[[= 1 / 0 ]]", "course/index.md:10: found [[= 1 / 0 ]]")]
+    ("text", "told"),
+    [("[gone](gone.md)", "course/index.md:10"), ("[[= 1 / 0 ]]", "course/index.md:10: found [[= 1 / 0 ]]")],
 )
 def test_the_other_shell_is_as_strict(small_site: Path, tmp_path: Path, text: str, told: str) -> None:
     root = make_project(tmp_path / "root", {"index.md": f"{PAGES['index.md']}\n{text}\n"}, notebook=None)

@@ -108,7 +108,7 @@ def test_a_site_is_replaced_but_not_one_with_a_file_of_someone_else(small_site: 
     (out / "CNAME").unlink()
     (out / ".git").mkdir()
     (out / ".git" / "HEAD").write_text("ref: refs/heads/pages", encoding="utf-8")
-    with pytest.raises(PlaceError, match=".git/HEAD, which no build wrote"):
+    with pytest.raises(PlaceError, match=r"\.git/HEAD, which no build wrote"):
         settled(out, root, root / "build")
 
 

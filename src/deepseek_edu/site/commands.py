@@ -102,7 +102,11 @@ def serve_command(
     from deepseek_edu.site import server
 
     target = _build(out, shell, False)
-    server.serve(target, port=port, prefix=prefix)
+    try:
+        server.serve(target, port=port, prefix=prefix)
+    except OSError as error:
+        typer.secho(f"error: {error.strerror or error}; name another --port", err=True, fg="red")
+        raise typer.Exit(2) from None
 
 
 def check_command(
@@ -114,7 +118,8 @@ def check_command(
     """
     from deepseek_edu.site.check import check, report
 
-    problems = check(_existing(site), find_root())
+    with told_plainly():
+        problems = check(_existing(site), find_root())
     if problems:
         typer.echo(report(problems))
         typer.secho(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in {site}", err=True, fg="red")

@@ -14,7 +14,8 @@ import shutil
 from pathlib import Path
 
 from deepseek_edu.site.errors import SiteError
-from deepseek_edu.site.formulas import typeset
+from deepseek_edu.site.formulas import FormulaError, typeset
+from deepseek_edu.site.locate import where
 from deepseek_edu.site.offline import write_listing
 from deepseek_edu.site.prepare import Staged
 from deepseek_edu.site.prune import prune, words_of
@@ -30,11 +31,24 @@ NOT_FOUND = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <title>Page not found</title>
-<style>:root{{color-scheme:light dark}}
-body{{font:1.1rem/1.6 system-ui,sans-serif;max-width:32rem;margin:20vh auto;padding:0 1rem}}</style>
+<style>
+:root{{color-scheme:light dark;--paper:#fbfaf6;--ink:#18222c;--muted:#53606c;--line:#d8dad2;--accent:#0a6468}}
+@media (prefers-color-scheme:dark){{
+:root{{--paper:#10181f;--ink:#e3e9ec;--muted:#a3b2bc;--line:#2c3b47;--accent:#62c8c1}}}}
+body{{margin:0;background:var(--paper);color:var(--ink);font:1.125rem/1.6 system-ui,sans-serif}}
+main{{max-width:34rem;margin:18vh auto 0;padding:1.5rem}}
+h1{{margin:0 0 1rem;padding-bottom:.75rem;border-bottom:1px solid var(--line);font:600 2rem/1.2 Georgia,serif}}
+p{{margin:0 0 1rem}}
+.site{{color:var(--muted);font-size:.95rem}}
+a{{color:var(--accent)}}
+</style>
 </head>
-<body><main><h1>Page not found</h1>
-<p>There is no page at this address. Go back, or shorten the address until the course appears.</p></main></body>
+<body><main>
+<p class="site">DeepSeek, from the inside</p>
+<h1>Page not found</h1>
+<p>There is no page of the course at this address.</p>
+<!-- home --><p>Go back in your browser, or shorten the address until the course appears.</p><!-- /home -->
+</main></body>
 </html>
 """
 HEAD = re.compile(r"<head>\s*(?P<charset><meta charset=[^>]*>)?")
@@ -77,7 +91,11 @@ def finish(root: Path, site: Path, staged: Staged) -> None:
     pages.pop("404.html", None)
     scripts: dict[str, str] = {}
     pages = {name: _page(name, text, staged.names, scripts) for name, text in pages.items()}
-    pages = typeset(pages, root, root / ".cache")
+    try:
+        pages = typeset(pages, root, root / ".cache")
+    except FormulaError as error:
+        place = where(root, staged.docs, error.page, error.tex)
+        raise FormulaError(error.page, error.tex, error.reason, place) from None
     pages["404.html"] = NOT_FOUND.format(policy=POLICY)
     for name, text in pages.items():
         (site / name).write_text(text, encoding="utf-8")

@@ -15,6 +15,7 @@ import contextlib
 import errno
 import gzip
 import hashlib
+import html
 import http.server
 import re
 import socket
@@ -53,7 +54,9 @@ TYPES = {
 COMPRESSED_ALREADY = {".png", ".woff2", ".zip", ".ico"}
 # app-1a2b3c4d5e.js, bundle.a5f9d56c.min.js, KaTeX_Main-ARRPAO67.woff2, pyodide-314.0.4/…, wheels with a build tag
 HASHED = re.compile(r"(-[0-9a-f]{8,}\.\w+|-[0-9A-Z]{8}\.woff2|\.[0-9a-f]{8}\.min\.\w+)$|/pyodide-[\d.]+/|\.whl$")
+HOME = re.compile(rb"<!-- home -->.*?<!-- /home -->", re.DOTALL)  # words of 404.html for servers that know no prefix
 PORTS_TO_TRY = 20
+LAST_PORT = 65_535
 
 
 class Site:
@@ -150,6 +153,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _not_found(self, with_body: bool) -> None:
         page = self.server.site.find("404.html")
         data = page.read_bytes() if page else b"<!doctype html><title>Not found</title><p>There is no such page.\n"
+        # the page may be shown at any depth, so only a server knows where the course begins
+        link = (
+            f'<p><a href="{html.escape(urllib.parse.quote(self.server.prefix))}">Go to the start of the course</a></p>'
+        )
+        data = HOME.sub(link.encode(), data)
         self._send(404, data, None, None, TYPES[".html"], with_body)
 
     def _redirect(self, target: str) -> None:
@@ -235,19 +243,23 @@ def make_server(
 
     Raises:
         NotADirectoryError: there is no such folder.
+        ValueError: `port` is no port.
         OSError: no port near the wanted one is free.
     """
     folder = Path(directory)
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is not a folder: build the site first")
     prefix = "/" + prefix.strip("/") + "/" if prefix.strip("/") else "/"
-    for candidate in range(port, port + PORTS_TO_TRY) if port else [0]:
+    if not 0 <= port <= LAST_PORT:
+        raise ValueError(f"port {port}; allowed: 0 to {LAST_PORT}, 0 picks a free one")
+    last = min(port + PORTS_TO_TRY - 1, LAST_PORT)
+    for candidate in range(port, last + 1) if port else [0]:
         try:
             return SiteServer((host, candidate), folder, prefix, log)
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
-    raise OSError(errno.EADDRINUSE, f"ports {port} to {port + PORTS_TO_TRY - 1} on {host} are all in use")
+    raise OSError(errno.EADDRINUSE, f"ports {port} to {last} on {host} are all in use")
 
 
 def serve(directory: str | Path, port: int = 8000, prefix: str = "/", host: str = "127.0.0.1") -> None:
@@ -276,6 +288,8 @@ def main() -> None:
     given = parser.parse_args()
     try:
         serve(given.directory, given.port, given.prefix, given.host)
+    except ValueError as error:
+        parser.error(str(error))
     except OSError as error:
         sys.exit(f"{parser.prog}: {error.strerror or error}")
 
