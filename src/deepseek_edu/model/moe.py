@@ -223,6 +223,6 @@ def sequence_balance_loss(scores, experts, weight=1e-4):
         weight: factor of the loss (report: 1e-4); it is the loss when all experts are used evenly.
     """
     tokens, count = scores.shape
-    frequency = expert_load(experts, count) * (count / (experts.shape[-1] * tokens))  # E
+    frequency = expert_load(experts, count).to(scores.dtype) * (count / (experts.shape[-1] * tokens))  # E
     share = (scores / scores.sum(dim=-1, keepdim=True)).mean(dim=0)  # E
     return weight * (frequency * share).sum()

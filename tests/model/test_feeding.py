@@ -1,0 +1,196 @@
+"""All ways of feeding the same tokens to a batch give the same logits and leave the same state."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deepseek_edu.config import ModelConfig
+from deepseek_edu.model import dspark, replay
+from deepseek_edu.model.model import Model
+from deepseek_edu.reference import replay as numpy_replay
+
+from ..reference.tiny import tiny_model as numpy_tiny_model
+from .tiny import ORACLES, gap, recorded, rows, tiny_model, token_map
+
+TOLERANCE = 1e-9
+
+
+def same_future(cache, other, steps=3):
+    """Both caches give the same logits and drafts for the next tokens of every row; both move on."""
+    model = tiny_model()
+    assert cache.lengths.tolist() == other.lengths.tolist()
+    for step in range(steps):
+        tokens = torch.tensor([(5 + 7 * step + 3 * row) % 90 for row in range(cache.batch)])
+        with torch.no_grad():
+            drafts = [dspark.draft(tokens, model, state) for state in (cache, other)]
+        assert gap(drafts[0].logits, drafts[1].logits) < TOLERANCE
+        assert gap(model.decode(tokens, cache).logits, model.decode(tokens, other).logits) < TOLERANCE
+    for layer in cache.entries:
+        for row in range(cache.batch):
+            for mine, theirs in ((cache.entries, other.entries), (cache.index_keys, other.index_keys)):
+                for part, same in zip(mine[layer].stored(row), theirs[layer].stored(row), strict=True):
+                    assert gap(part, same) < TOLERANCE
+
+
+def prefilled(batch, quantized=False, **options):
+    model = tiny_model()
+    cache = model.new_cache(len(batch), quantized)
+    return model.prefill(batch, cache, **options), cache
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=3), st.integers(3, 12), st.booleans())
+@settings(max_examples=8)
+def test_chunks_of_any_size_give_the_logits_of_one_piece(lengths, chunk, quantized):
+    whole, cache = prefilled(rows(*lengths), quantized)
+    pieces, other = prefilled(rows(*lengths), quantized, chunk=chunk)
+    for row, length in enumerate(lengths):
+        assert gap(pieces.logits[row, :length], whole.logits[row, :length]) < TOLERANCE
+    assert gap(pieces.last, whole.last) < TOLERANCE
+    last, _ = prefilled(rows(*lengths), quantized, chunk=chunk, logits="last")
+    assert gap(last.last, whole.last) < TOLERANCE
+    same_future(cache, other)
+
+
+def test_a_row_does_not_feel_the_rows_beside_it():
+    lengths = [3, 17, 40, 8]
+    together, cache = prefilled(rows(*lengths))
+    for row, length in enumerate(lengths):
+        alone, _ = prefilled([rows(*lengths)[row]])
+        assert gap(together.logits[row, :length], alone.logits[0]) < TOLERANCE
+    tokens = torch.tensor([1, 2, 3, 4])
+    after = tiny_model().decode(tokens, cache, counts=[1, 0, 1, 0])
+    assert cache.lengths.tolist() == [4, 17, 41, 8]
+    for row in (0, 2):
+        ids = [*rows(*lengths)[row], int(tokens[row])]
+        assert gap(after.logits[row, 0], prefilled([ids])[0].last[0]) < TOLERANCE
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.lists(st.integers(0, 5), min_size=2, max_size=2))
+@settings(max_examples=8)
+def test_rejected_tokens_leave_no_trace(first, second, kept):
+    """Six tokens are fed to both rows, of which each keeps some; then as if the others had never been there."""
+    model, batch = tiny_model(), rows(first, second)
+    _, cache = prefilled(batch)
+    right = [recorded()["ids"][b, len(row) : len(row) + 6].tolist() for b, row in enumerate(batch)]
+    fed = [
+        row[: 1 + keep] + [(token + 11) % 96 for token in row[1 + keep :]]
+        for row, keep in zip(right, kept, strict=True)
+    ]
+    model.decode(fed, cache)
+    cache.rollback(torch.tensor([first + 1 + kept[0], second + 1 + kept[1]]))
+    # a draft needs the windows of the drafter as well, so it is compared too
+    _, other = prefilled([row + new[: 1 + keep] for row, new, keep in zip(batch, right, kept, strict=True)])
+    same_future(cache, other, steps=4)
+
+
+def test_taking_back_more_than_the_spare_positions_is_refused():
+    _, cache = prefilled(rows(20, 9))
+    cache.rollback(torch.tensor([17, 9]))
+    with pytest.raises(ValueError, match=r"lengths\[0\] must be 15 … 17; got 14"):
+        cache.rollback(torch.tensor([14, 9]))
+    assert cache.lengths.tolist() == [17, 9]
+
+
+@pytest.mark.parametrize(("decoder", "recorded_as"), [("report", "paper"), ("serving", "vllm")])
+@pytest.mark.parametrize("chunk", [None, 7])
+def test_bounded_replay_of_the_decoder_gives_the_recorded_logits(decoder, recorded_as, chunk):
+    with np.load(ORACLES / "replay_tiny.npz") as file:
+        replayed = {name: file[name] for name in file.files}
+    for tokens in (5, 8, 9, 11, 16, 20, 27, 33, 40):
+        model = tiny_model()
+        cache = model.new_cache(2, quantized=False)
+        output = model.prefill(torch.tensor(recorded()["ids"][:, :tokens]), cache, decoder=decoder, chunk=chunk)
+        assert gap(output.last, replayed[f"{recorded_as}/T{tokens}/logits"]) < 1e-9
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=3), st.sampled_from([None, 5, 12]))
+@settings(max_examples=8)
+def test_an_exact_skip_leaves_nothing_different(lengths, chunk):
+    whole, cache = prefilled(rows(*lengths))
+    skipped, other = prefilled(rows(*lengths), decoder="exact", chunk=chunk)
+    assert gap(skipped.last, whole.last) < TOLERANCE
+    same_future(cache, other)
+
+
+@pytest.mark.parametrize("decoder", ["report", "serving", "exact"])
+def test_a_skip_in_a_ragged_batch_does_in_each_row_what_the_reference_does(decoder):
+    lengths = [40, 5, 23]
+    output, cache = prefilled(rows(*lengths), decoder=decoder, chunk=6)
+    next_output = tiny_model().decode(torch.tensor([3, 4, 5]), cache)
+    model = numpy_tiny_model()
+    for row, ids in enumerate(rows(*lengths)):
+        state = model.new_cache(quantized=False)
+        assert gap(output.last[row], model.prefill(ids, state, decoder=decoder).logits[-1]) < TOLERANCE
+        assert gap(next_output.logits[row, 0], model.decode(3 + row, state).logits[0]) < TOLERANCE
+    assert output.layer_tokens < 8 * sum(lengths)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("hits", [[30, 12], [0, 8], [10, 38]])
+def test_a_replayed_prefix_is_that_of_the_reference(exact, hits):
+    """Rows with different hits; exact replay equals feeding everything, the other the NumPy model's approximation."""
+    batch = rows(40, 40)
+    _, stored = prefilled(rows(39, 39))
+    cache, ids, counts, _ = replay.resume(tiny_model(), stored, batch, hits, exact=exact)
+    output = tiny_model().prefill(ids, cache, counts)
+    model = numpy_tiny_model()
+    for row in range(2):
+        past = model.new_cache(quantized=False)
+        model.prefill(batch[row][:39], past)
+        state = numpy_replay.resume(model, past, batch[row], hits[row], exact=exact)
+        expected = model.prefill(batch[row][state.length :], state).logits[-1]
+        assert gap(output.last[row], expected) < TOLERANCE
+    if exact:
+        whole, other = prefilled(batch)
+        assert gap(output.last, whole.last) < TOLERANCE
+        same_future(cache, other)
+
+
+def test_features_take_the_place_of_image_embeddings_in_chunks_of_a_ragged_batch():
+    model, data = tiny_model(), recorded()
+    ids, types = (torch.tensor(data[f"noquant/image20/{name}"]) for name in ("ids", "types"))
+    counts, expected = [20, 13], model.new_cache(2, quantized=False)
+    mask = (types >= 0) & (torch.arange(20) < torch.tensor(counts)[:, None])
+    features = model.embed(ids[mask]) + 1
+    whole = model.prefill(ids, expected, counts, types, features)
+    pieces = model.prefill(ids, model.new_cache(2, quantized=False), counts, types, features, chunk=6)
+    assert gap(pieces.last, whole.last) < TOLERANCE
+    plain = model.prefill(ids, model.new_cache(2, quantized=False), counts, types)
+    assert gap(plain.last, whole.last) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([1, 2], r"ids must be \[B T\]"),
+        ([[]], "not empty"),
+        ([[1.5]], "integers"),
+        ([[96]], "0 … 95; got 96 … 96"),
+        ([[-1]], "0 … 95; got -1"),
+    ],
+)
+def test_ids_that_no_vocabulary_has_are_refused(ids, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_model().prefill(ids, tiny_model().new_cache())
+
+
+def test_other_arguments_that_do_not_fit_are_named():
+    model = tiny_model()
+    with pytest.raises(ValueError, match="cache must be made for this configuration and 2 rows; it has 1 rows"):
+        model.prefill(rows(3, 3), model.new_cache())
+    with pytest.raises(ValueError, match="counts must be 1 numbers from 0 to 2"):
+        model.prefill(torch.tensor([[1, 2]]), model.new_cache(), counts=[3])
+    with pytest.raises(ValueError, match="decoder must be one of"):
+        model.prefill(rows(3), model.new_cache(), decoder="some")
+    with pytest.raises(ValueError, match="types must have the shape of ids"):
+        model.prefill(rows(3), model.new_cache(), types=[[1]])
+    with pytest.raises(ValueError, match="token_map is needed"):
+        bare = Model(ModelConfig.tiny())
+        bare.prefill(rows(3), bare.new_cache())
+    with pytest.raises(ValueError, match="prefill first"):
+        dspark.draft(torch.tensor([1]), model, model.new_cache())
+    with pytest.raises(ValueError, match=r"1 missing: head\.weight"):
+        state = {name: array.numpy() for name, array in model.state_dict().items() if name != "head.weight"}
+        Model(ModelConfig.tiny(), token_map()).load_weights(state)
