@@ -1,6 +1,6 @@
 """What a model costs, from its configuration alone: parameters, cache bytes, arithmetic. Standard library only.
 
-    parameters.py   how many there are, part by part, and how many one token meets in decode and in prefill
+    model_size.py   how many there are, part by part, and how many one token meets in decode and in prefill
     caches.py       bytes a sequence keeps, by model generation
     work.py         arithmetic of one decoded token, traffic of the hyper-connections, entries that a query reads
 
@@ -26,7 +26,7 @@ from deepseek_edu.accounting.caches import (
     turn_bytes,
     window_bytes,
 )
-from deepseek_edu.accounting.parameters import (
+from deepseek_edu.accounting.model_size import (
     activated_parameters,
     backbone_parameters,
     component_of,

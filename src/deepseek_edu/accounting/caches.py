@@ -97,17 +97,17 @@ def window_bytes(config):
 def sequence_bytes(config, tokens):
     """Return what one sequence holds after `tokens` tokens: {"entries", "index keys", "windows", "draft windows"}.
 
-    Not counted: the projections of half-filled groups and the last token ids, a few kilobytes in all.
+    Windows take their room from the first token on. Not counted: the projections of half-filled groups, the last token
+    ids, and spare slots for drafts.
     """
     _require_count("tokens", tokens)
-    c, size = config, entry_bytes(config)
-    filled = min(tokens, c.window_size) * size["window"]
+    c, size, windows = config, entry_bytes(config), window_bytes(config)
     groups = {layer: tokens // c.compress_ratios[layer] for layer in c.kv_source_layers}
     return {
         "entries": sum(groups.values()) * size["main"],
         "index keys": sum(count for layer, count in groups.items() if layer in c.index_source_layers) * size["index"],
-        "windows": c.n_layers * filled,
-        "draft windows": c.n_mtp_layers * filled,
+        "windows": windows["backbone"],
+        "draft windows": windows["draft"],
     }
 
 
