@@ -1,9 +1,10 @@
 /**
  * <edu-quiz>: a question with options or a number. The reason for what was chosen appears after "Check"; after the
- * right answer the reasons of the other options do too. `data-state`: idle | right | wrong | invalid.
+ * right answer the reasons of the other options do too. A wrong number is called too large or too small, and a button shows
+ * the answer and why. `data-state`: idle | right | wrong | invalid.
  */
 
-import { EduElement } from "./base.js";
+import { EduElement, button } from "./base.js";
 import { here, store } from "./state.js";
 
 /**
@@ -30,11 +31,40 @@ export function isRight(data, answer) {
   return Math.abs(typedNumber(answer) - Number(data.answer)) <= (data.tolerance ?? 0) + 1e-12 * Math.abs(Number(data.answer));
 }
 
+/**
+ * What to say of a wrong number.
+ * @param {QuizData} data @param {string} answer
+ */
+export const howFar = (data, answer) => (typedNumber(answer) > Number(data.answer) ? "Too large." : "Too small.");
+
+/**
+ * The beginning of a question, as the progress page names it.
+ * @param {string} text
+ */
+export function shortTitle(text, longest = 80) {
+  const plain = text.replace(/\s+/g, " ").trim();
+  if (plain.length <= longest) return plain;
+  return `${plain.slice(0, longest - 1).replace(/[\s,;:.]+\S*$/, "")} …`;
+}
+
+/** The question without what is there for the eye or the machine only. @param {Element | null} legend */
+function titleOf(legend) {
+  const copy = /** @type {Element | undefined} */ (legend?.cloneNode(true));
+  copy?.querySelectorAll(".katex-mathml, .edu-claim").forEach((part) => part.remove());
+  return shortTitle(copy?.textContent ?? "");
+}
+
+const SHOW = "Show the answer and why";
+const HIDE = "Hide the answer";
+
 export class EduQuiz extends EduElement {
   /** @type {QuizData} */
   data;
   /** @type {HTMLElement} */
   result;
+  name = "";
+  /** @type {HTMLButtonElement | null} */
+  show = null;
 
   mount() {
     this.data = JSON.parse(this.json);
@@ -43,6 +73,8 @@ export class EduQuiz extends EduElement {
     this.result = /** @type {HTMLElement} */ (this.querySelector(".edu-quiz__result"));
     /** @type {HTMLElement} */ (this.querySelector("button[type=submit]")).hidden = false;
     /** @type {HTMLElement} */ (this.querySelector(".edu-quiz__nojs")).hidden = true;
+    this.name = titleOf(this.querySelector("legend"));
+    if (this.data.kind === "number") this.#offerAnswer();
     this.on(form, "submit", (event) => {
       event.preventDefault();
       this.#check(true);
@@ -55,6 +87,28 @@ export class EduQuiz extends EduElement {
     } else if (Object.keys(store.versions("quizzes", this.data.id)).length > 0) {
       this.result.textContent = "This question has changed since you answered it.";
     }
+  }
+
+  /** The button that shows the answer after a wrong number. It keeps the focus: it only opens and closes. */
+  #offerAnswer() {
+    const why = /** @type {HTMLElement} */ (this.querySelector(".edu-why"));
+    why.id = `${this.id}-why`;
+    const show = button("answer", SHOW);
+    show.setAttribute("aria-controls", why.id);
+    show.hidden = true;
+    this.result.after(show);
+    this.on(show, "click", () => this.#showAnswer(show.getAttribute("aria-expanded") !== "true"));
+    this.onLeave(() => show.remove());
+    this.show = show;
+  }
+
+  /** @param {boolean} shown */
+  #showAnswer(shown) {
+    this.show?.setAttribute("aria-expanded", String(shown));
+    if (this.show) this.show.textContent = shown ? HIDE : SHOW;
+    this.#why(this.#options()[0], shown);
+    const answer = this.querySelector(".edu-quiz__nojs strong")?.textContent ?? String(this.data.answer);
+    this.result.textContent = `${howFar(this.data, this.answer)} ${shown ? `The answer is ${answer}. The reason is shown under your answer.` : "Try again."}`;
   }
 
   /** @returns {HTMLInputElement[]} */
@@ -85,6 +139,7 @@ export class EduQuiz extends EduElement {
       this.#why(option, false);
     }
     this.inputs.forEach((input) => input.removeAttribute("aria-invalid"));
+    if (this.show) this.show.hidden = true;
   }
 
   #options() {
@@ -117,6 +172,17 @@ export class EduQuiz extends EduElement {
       if (chosen) option.dataset.outcome = good ? "right" : "wrong";
       this.#why(option, data.kind === "number" ? right : chosen || right);
     });
-    if (keep) store.put("quizzes", data.id, data.version, { answer: answer.slice(0, 200), correct: right, ...here(this.id) });
+    if (this.show && !right) {
+      this.#showAnswer(false);
+      this.show.hidden = false;
+    }
+    if (keep) this.#keep(right);
+  }
+
+  /** The last answer, and whether there ever was a right one: looking at another option takes nothing away. @param {boolean} right */
+  #keep(right) {
+    const { id, version } = this.data;
+    const correct = right || store.get("quizzes", id, version)?.correct === true;
+    store.put("quizzes", id, version, { answer: this.answer.slice(0, 200), correct, title: this.name, ...here(this.id) });
   }
 }
