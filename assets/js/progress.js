@@ -19,6 +19,9 @@ const WORDS = {
   labs: (entry) => (entry.passed ? "visible cases passed" : "code saved"),
 };
 
+/** A day in the language of these pages, whatever the browser's. @param {number} at */
+const day = (at) => new Date(at).toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" });
+
 export class EduProgress extends EduElement {
   /** @type {State | null} what an undo brings back */
   earlier = null;
@@ -62,9 +65,9 @@ export class EduProgress extends EduElement {
         const entry = Object.values(versions).sort((a, b) => b.at - a.at)[0];
         const title = entry.title || id;
         const name = entry.page ? make("a", { href: new URL(`../${entry.page}`, fileUrl("./")).href }, title) : title;
-        return make("li", {}, name, `: ${WORDS[section](entry)}, ${new Date(entry.at).toLocaleDateString()}`);
+        return make("li", {}, name, `: ${WORDS[section](entry)}, ${day(entry.at)}`);
       });
-      if (items.length) blocks.push(make("h3", {}, NAMES[section]), make("ul", { class: "edu-progress__items" }, ...items));
+      if (items.length) blocks.push(make("h2", {}, NAMES[section]), make("ul", { class: "edu-progress__items" }, ...items));
     }
     this.list?.replaceChildren(...(blocks.length ? blocks : [make("p", {}, "Nothing is kept yet.")]));
   }
@@ -81,6 +84,8 @@ export class EduProgress extends EduElement {
     const text = file.size > LARGEST_FILE ? " ".repeat(LARGEST_FILE + 1) : await file.text();
     this.file.value = "";
     const result = readExport(text);
+    this.#close();
+    this.say(store.trouble); // an earlier file's refusal is not about this one
     if ("trouble" in result) return this.say(`${file.name} was not imported: ${result.trouble}. Nothing has changed.`);
     this.#show(file.name, result.state);
   }
@@ -93,15 +98,22 @@ export class EduProgress extends EduElement {
     });
     const go = button("confirm", "Import");
     const no = button("cancel", "Cancel");
-    const close = () => this.plan?.replaceChildren();
     go.addEventListener("click", () => {
-      close();
+      this.#close();
       this.#replace(merge(store.all(), theirs), `${name} is imported.`);
     });
-    no.addEventListener("click", close);
+    no.addEventListener("click", () => this.#close());
     this.plan?.replaceChildren(make("p", {}, `${name} would change:`), make("ul", {}, ...lines), make("div", { class: "edu-progress__bar" }, go, no));
     if (this.plan) this.plan.hidden = false;
     go.focus();
+  }
+
+  /** Take the preview away; the keyboard goes on at the button that asked for it. */
+  #close() {
+    if (!this.plan || this.plan.hidden) return;
+    this.plan.replaceChildren();
+    this.plan.hidden = true;
+    /** @type {HTMLElement | null | undefined} */ (this.bar?.querySelector("[data-action=import]"))?.focus();
   }
 
   /** @param {State} state @param {string} done */

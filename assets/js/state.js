@@ -135,7 +135,20 @@ export class Store extends EventTarget {
 }
 
 /**
- * All entries of two states; of two entries for the same exercise and version the newer one.
+ * The newer of two entries, with what was reached in either: right once stays right.
+ * @template {any} T @param {T} ours @param {T} theirs @returns {T}
+ */
+function newerWithBest(ours, theirs) {
+  const [newer, older] = /** @type {[any, any]} */ (/** @type {any} */ (ours).at < /** @type {any} */ (theirs).at ? [theirs, ours] : [ours, theirs]);
+  const best = { ...newer };
+  for (const name of ["correct", "passed"]) if (older[name] === true) best[name] = true;
+  if (best.title === undefined && older.title !== undefined) best.title = older.title;
+  return best;
+}
+
+/**
+ * All entries of two states; of two entries for the same exercise and version the newer one, and what was reached in
+ * either.
  * @param {State} ours @param {State} theirs @returns {State}
  */
 export function merge(ours, theirs) {
@@ -144,7 +157,7 @@ export function merge(ours, theirs) {
     for (const [id, versions] of Object.entries(theirs[section])) {
       const kept = (merged[section][id] ??= {});
       for (const [version, entry] of Object.entries(versions)) {
-        if (!kept[version] || kept[version].at < entry.at) kept[version] = /** @type {any} */ (entry);
+        kept[version] = /** @type {any} */ (kept[version] ? newerWithBest(kept[version], entry) : entry);
       }
     }
   }

@@ -1,11 +1,13 @@
 """What a reader keeps: saved code by version, progress in and out, no storage at all, two tabs."""
 
 import json
+import re
 
 import pytest
 
 from tests.browser.conftest import CHAPTER
 from tests.browser.test_lab import SOLUTION, STARTER, Lab
+from tests.browser.test_pages import violations
 
 KEY = "deepseek-edu"
 
@@ -137,3 +139,90 @@ def test_in_two_tabs_the_newest_text_wins_and_the_other_stays_in_reach(visit):
     assert Lab(first).code == "# from the second tab"
     first.locator("edu-lab .edu-notice button").click()
     assert Lab(first).code == "# from the first tab"
+
+
+def answer(quiz, value: int) -> None:
+    quiz.locator(f"input[type=radio][value='{value}']").check()
+    quiz.locator("button[type=submit]").click()
+
+
+def right_option(quiz) -> int:
+    """The option that the static page, without scripts, calls right."""
+    answers = quiz.locator(".edu-quiz__nojs li > p:first-child").evaluate_all("all => all.map(p => p.textContent)")
+    return next(index for index, text in enumerate(answers) if text.startswith("Right:"))
+
+
+def test_looking_at_another_option_takes_a_right_answer_from_nobody(visit):
+    page = visit.open(CHAPTER)
+    quiz = page.locator("edu-quiz").first
+    right = right_option(quiz)
+    other = (right + 1) % quiz.locator("input[type=radio]").count()
+    answer(quiz, other)
+    assert page.locator("edu-chapter").inner_text().count("0 of ") >= 1
+    answer(quiz, right)
+    answer(quiz, other)
+    assert "Not right" in quiz.locator(".edu-quiz__result").inner_text(), "what was chosen now is judged as before"
+    assert "1 of " in page.locator("edu-chapter").inner_text()
+    page.reload()
+    assert quiz.locator(f"input[value='{other}']").is_checked()
+    page.goto(visit.address.url("progress.html"))
+    assert ": right, " in page.locator(".edu-progress__items li").inner_text()
+
+
+def test_progress_names_questions_and_labs_and_says_dates_in_the_language_of_the_page(open_context):
+    visit = open_context(locale="de-DE", timezone_id="Europe/Berlin")
+    page = visit.open(CHAPTER)
+    write_and_save(page, "# mine")
+    quiz = page.locator("edu-quiz").first
+    question = " ".join(quiz.locator("legend").inner_text().split())
+    answer(quiz, 0)
+    page.goto(visit.address.url("progress.html"))
+    items = page.locator(".edu-progress__items li")
+    asked, written = items.nth(0).inner_text(), items.nth(1).inner_text()
+    named = items.nth(0).locator("a").inner_text().removesuffix(" …")
+    assert len(named) >= min(20, len(question))
+    assert question.startswith(named)
+    assert items.nth(1).locator("a").inner_text() == "Write the FP4 cache codes yourself"
+    months = "January|February|March|April|May|June|July|August|September|October|November|December"
+    for text in (asked, written):
+        assert re.search(rf", \d{{1,2}} ({months}) \d{{4}}$", text), text
+
+
+SAVED = {
+    "version": 1,
+    "labs": {"fp4-codes": {"v": {"code": "#", "at": 1e12, "title": "A lab", "page": f"{CHAPTER}#lab-fp4-codes"}}},
+    "quizzes": {"old-entry": {"v": {"answer": "1", "correct": False, "at": 1e12}}},
+    "chapters": {"04b_fp4_cache": {"1": {"read": True, "at": 1e12, "title": "A chapter", "page": CHAPTER}}},
+}
+
+
+@pytest.mark.behaviour(14)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_on_the_progress_page_with_entries_and_a_preview(open_context, tmp_path, theme):
+    visit = open_context(color_scheme=theme)
+    page = visit.open("progress.html")
+    page.evaluate("([key, state]) => localStorage.setItem(key, JSON.stringify(state))", [KEY, SAVED])
+    page.reload()
+    page.locator(".edu-progress__items").nth(2).wait_for()
+    assert "old-entry: not right yet, 9 September 2001" in page.locator("edu-progress").inner_text()
+    file = tmp_path / "progress.json"
+    file.write_text(json.dumps({"format": "deepseek-edu-progress", "state": SAVED}))
+    page.locator("edu-progress input[type=file]").set_input_files(file)
+    page.locator("edu-progress [data-action=confirm]").wait_for()
+    assert violations(page) == []
+
+
+def test_a_refusal_is_gone_when_the_next_file_is_shown(visit, tmp_path):
+    page = visit.open("progress.html")
+    bad, good = tmp_path / "bad.json", tmp_path / "good.json"
+    bad.write_text("no")
+    good.write_text(json.dumps({"format": "deepseek-edu-progress", "state": SAVED}))
+    progress = page.locator("edu-progress")
+    progress.locator("input[type=file]").set_input_files(bad)
+    page.wait_for_function("() => document.querySelector('edu-progress').innerText.includes('not imported')")
+    progress.locator("input[type=file]").set_input_files(good)
+    progress.locator("[data-action=confirm]").wait_for()
+    assert "not imported" not in progress.inner_text()
+    progress.locator("input[type=file]").set_input_files(bad)
+    page.wait_for_function("() => document.querySelector('edu-progress').innerText.includes('not imported')")
+    assert progress.locator("[data-action=confirm]").count() == 0, "the plan of another file stays beside the refusal"

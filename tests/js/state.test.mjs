@@ -125,3 +125,11 @@ test("a prototype cannot be set through an import", () => {
 test("a file of more than five megabytes is not even parsed", () => {
   assert.match(readExport(" ".repeat(5_000_001)).trouble, /5 MB/);
 });
+
+test("what was right once stays right, whichever entry is newer", () => {
+  const quiz = (at, correct, title) => ({ ...emptyState(), quizzes: { q: { v: { answer: String(at), correct, at, ...(title && { title }) } } } });
+  const merged = merge(quiz(1, true, "Why?"), quiz(2, false)).quizzes.q.v;
+  assert.deepEqual(merged, { answer: "2", correct: true, at: 2, title: "Why?" });
+  assert.deepEqual(merge(quiz(2, false), quiz(1, true)).quizzes.q.v, { answer: "2", correct: true, at: 2 });
+  assert.equal(merge(quiz(1, false), quiz(2, false)).quizzes.q.v.correct, false);
+});
