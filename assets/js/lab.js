@@ -9,8 +9,8 @@
 import { EduElement, button, download, fromFile, make } from "./base.js";
 import { compare } from "./compare.js";
 import { LabWork } from "./lab_work.js";
-import { caseLine, outcomeOf } from "./lab_outcome.js";
-import { MEMORY_MB, PythonFailure, explain, progressLine, python } from "./runtime.js";
+import { abnormalEnd, caseLine, outcomeOf, plainCase, summaryOfEnds } from "./lab_outcome.js";
+import { PythonFailure, explain, progressLine, python } from "./runtime.js";
 import { here, store } from "./state.js";
 
 /**
@@ -20,7 +20,10 @@ import { here, store } from "./state.js";
  */
 
 const LOAD_LIMIT_MS = 5_000;
+/** After this many cases that ended Python, the rest is not run: each costs its time limit and a restart. */
+const MOST_ENDS = 3;
 const RESTARTED = "Python restarted: variables are gone, your code is kept.";
+const EARLIER = "This outcome belongs to an earlier state of your code: run the cases again.";
 const PRACTICE = "This is a practice check; the command line gives the grade:";
 
 export class EduLab extends EduElement {
@@ -33,6 +36,11 @@ export class EduLab extends EduElement {
   /** @type {HTMLElement[]} */
   rows = [];
   running = false;
+  /** Does Python hold the code of this run? A restart loses it. */
+  loaded = false;
+  restarts = 0;
+  /** @type {string | null} the code that the outcome on the page belongs to */
+  ran = null;
 
   mount() {
     this.data = JSON.parse(this.json);
@@ -109,49 +117,104 @@ export class EduLab extends EduElement {
     this.outcome.replaceChildren(...lines.filter(Boolean).map((line) => (typeof line === "string" ? make("p", {}, line) : line)));
   }
 
-  /** Run the visible cases in order; an abnormal end leaves the rest unrun. */
+  /** Take the last run's outcome and marks away: the text on the page is another one now. */
+  forget() {
+    if (this.running || this.ran === null) return;
+    this.ran = null;
+    this.#enter("idle");
+    this.say();
+    this.rows.forEach(plainCase);
+    this.work.box.mark(null);
+    this.compareWithRun();
+  }
+
+  /** Say so where the outcome on the page belongs to other code than what is written now. */
+  compareWithRun() {
+    const stale = !this.running && this.ran !== null && this.ran !== this.code;
+    if (stale === this.hasAttribute("data-stale")) return;
+    this.toggleAttribute("data-stale", stale);
+    if (stale) this.outcome.prepend(make("p", { class: "edu-lab__earlier" }, EARLIER));
+    else this.outcome.querySelector(".edu-lab__earlier")?.remove();
+  }
+
+  /** Run the visible cases in order, each with its own limit. */
   async run() {
     if (this.running) return;
     if (fromFile()) return this.say(explain(new PythonFailure("file")));
     this.#enter("running");
+    this.ran = this.code;
+    this.removeAttribute("data-stale");
     this.onLeave(() => python.release());
     this.work.box.mark(null);
     for (const row of this.rows) caseLine(row, "waiting", "");
     this.say("Starting Python …");
     const progress = (/** @type {any} */ event) => this.say(progressLine(event.detail, this.dataset.liveSize ?? ""));
+    this.restarts = 0;
+    const restarted = () => {
+      this.loaded = false;
+      this.restarts += 1;
+    };
     python.addEventListener("progress", progress);
+    python.addEventListener("restarted", restarted);
     try {
-      await this.#runCases(this.code);
+      await this.#runCases(this.ran);
     } catch (error) {
       if (this.mounted) this.#endedBy(/** @type {PythonFailure} */ (error));
     } finally {
       python.removeEventListener("progress", progress);
+      python.removeEventListener("restarted", restarted);
       for (const row of this.rows) {
         if (row.dataset.outcome === "waiting") caseLine(row, "not-run", "not run");
       }
+      if (this.mounted) this.compareWithRun();
     }
+  }
+
+  /** Run the top level of the code; what keeps it from loading, or null. @param {string} code */
+  async #load(code) {
+    const packages = /\bnumpy\b/.test(code) ? ["numpy"] : [];
+    const options = { packages, timeoutMs: LOAD_LIMIT_MS };
+    this.current = undefined;
+    this.loaded = true; // a restart from here on says otherwise
+    return JSON.parse(await python.call("load", { code, data: this.json }, options));
   }
 
   /** @param {string} code */
   async #runCases(code) {
-    const packages = /\bnumpy\b/.test(code) ? ["numpy"] : [];
-    const options = { packages, timeoutMs: LOAD_LIMIT_MS };
-    const problem = JSON.parse(await python.call("load", { code, data: this.json }, options));
-    if (!this.mounted) return;
-    this.button("run").textContent = "Run the visible cases";
-    if (problem) return this.#refused(problem);
     let passed = 0;
     /** @type {Node | null} */
     let first = null;
+    /** @type {{kind: string, id: string, sentence: string}[]} cases that ended Python itself */
+    const ends = [];
+    this.loaded = false;
     for (const [index, item] of this.data.cases.entries()) {
+      if (ends.length === MOST_ENDS) break;
       const row = this.rows[index];
+      if (!this.loaded) {
+        const problem = await this.#load(code);
+        if (!this.mounted) return;
+        this.button("run").textContent = "Run the visible cases";
+        if (problem) return this.#refused(problem);
+      }
       caseLine(row, "running", "running …");
       this.say(`Running case ${index + 1} of ${this.data.cases.length} …`);
       this.current = index;
-      const text = await python.call("case", { index }, { timeoutMs: this.data.limits.seconds * 1000 });
-      if (!this.mounted) return;
-      const answer = JSON.parse(text);
-      if (answer.error?.type === "MemoryError") throw new PythonFailure("memory");
+      let answer;
+      try {
+        const text = await python.call("case", { index }, { timeoutMs: this.data.limits.seconds * 1000 });
+        if (!this.mounted) return;
+        answer = JSON.parse(text);
+        if (answer.error?.type === "MemoryError") throw new PythonFailure("memory");
+      } catch (error) {
+        const { kind } = /** @type {PythonFailure} */ (error);
+        if (!this.mounted || !["timeout", "crashed", "memory"].includes(kind)) throw error;
+        const sentence = abnormalEnd(kind, `in case ${item.id}`, this.data.limits.seconds);
+        ends.push({ kind, id: item.id, sentence });
+        caseLine(row, kind, sentence);
+        this.say(sentence, "Restarting Python for the other cases …");
+        this.loaded = false; // whatever state the interpreter is in
+        continue;
+      }
       const call = row?.querySelector(".edu-case__call")?.textContent ?? "";
       const result = outcomeOf(item, answer, compare, call);
       caseLine(row, result.kind, result.line, result.detail);
@@ -162,11 +225,11 @@ export class EduLab extends EduElement {
       }
     }
     this.current = undefined;
-    this.#finished(passed, first);
+    this.#finished(passed, first, ends);
   }
 
-  /** @param {number} passed @param {Node | null} first */
-  #finished(passed, first) {
+  /** @param {number} passed @param {Node | null} first @param {{kind: string, id: string, sentence: string}[]} ends */
+  #finished(passed, first, ends) {
     const { cases, hidden, id, version } = this.data;
     const all = passed === cases.length;
     const kept = store.get("labs", id, version);
@@ -177,10 +240,14 @@ export class EduLab extends EduElement {
       title: this.data.title,
       ...here(this.id),
     });
-    this.#enter(all ? "passed" : "failed");
+    const kind = ends[0]?.kind;
+    if (kind) this.#enter(kind === "memory" ? "crashed" : kind, kind);
+    else this.#enter(all ? "passed" : "failed");
     const command = make("code", {}, `deepseek-edu grade labs/${id} ${id}.py`);
     const practice = make("p", { class: "edu-lab__practice" }, `${PRACTICE} `, command, ` runs ${hidden} hidden cases too.`);
-    this.say(`${passed} of ${cases.length} visible cases pass.`, first ?? "", practice);
+    const unrun = this.rows.filter((row) => row.dataset.outcome === "waiting").length;
+    const ended = kind ? [...summaryOfEnds(ends, unrun), this.restarts ? RESTARTED : ""] : [];
+    this.say(`${passed} of ${cases.length} visible cases pass.`, ...ended, first ?? "", practice);
   }
 
   /** The submission could not even be loaded. @param {{type: string, message: string, line: number | null}} problem */
@@ -191,20 +258,13 @@ export class EduLab extends EduElement {
     this.say(`${name}${line ? ` on line ${line}` : ""}: ${message}. No case was run.`);
   }
 
-  /** @param {PythonFailure} failure */
+  /** The whole run ends: the learner stopped it, or Python cannot go on. @param {PythonFailure} failure */
   #endedBy(failure) {
     const row = this.current === undefined ? null : this.rows[this.current];
     const place = this.current === undefined ? "while your code was loading" : `in case ${this.data.cases[this.current].id}`;
     const seconds = this.current === undefined ? LOAD_LIMIT_MS / 1000 : this.data.limits.seconds;
     this.current = undefined;
-    /** @type {Record<string, string>} */
-    const sentences = {
-      stopped: `Stopped ${place}.`,
-      timeout: `Time limit: more than ${seconds} s ${place}. Look for a loop that does not end.`,
-      crashed: `The Python interpreter died ${place}. Very deep nesting does this.`,
-      memory: `Out of memory ${place}: this page's Python may use ${MEMORY_MB} MB.`,
-    };
-    const sentence = sentences[failure.kind] ?? "";
+    const sentence = abnormalEnd(failure.kind, place, seconds);
     if (row) caseLine(row, failure.kind, sentence || explain(failure));
     const state = { stopped: "stopped", timeout: "timeout", crashed: "crashed", memory: "crashed" }[String(failure.kind)] ?? "error";
     this.#enter(state, failure.kind);

@@ -8,6 +8,7 @@
  */
 
 import { make } from "./base.js";
+import { MEMORY_MB } from "./runtime.js";
 
 const LONGEST = 300;
 
@@ -48,6 +49,10 @@ export function outcomeOf(item, answer, compare, shown) {
   if (answer.status !== "returned") {
     const { type, message, line } = answer.error ?? { type: "Error", message: "", line: null };
     const where = line ? ` on line ${line}` : "";
+    if (type === "missing") {
+      const text = `There is no function ${item.function} in your code.`;
+      return { kind: "failed", line: text, detail: printed, mark: null, headline: headline(item, call, [["missing", text]]) };
+    }
     const text = answer.status === "raised" ? `raised ${type}${where}: ${message}` : message;
     return { kind: "failed", line: text, detail: printed, mark: line, headline: headline(item, call, [["raised", text]]) };
   }
@@ -72,6 +77,44 @@ function headline(item, call, rows) {
     list.append(make("dt", {}, name), make("dd", {}, make("code", {}, value)));
   }
   return list;
+}
+
+/**
+ * One sentence for a run or a case that ended without an answer; an empty string for a failure of another kind.
+ * @param {string} kind @param {string} place @param {number} seconds the limit that held
+ */
+export function abnormalEnd(kind, place, seconds) {
+  switch (kind) {
+    case "stopped":
+      return `Stopped ${place}.`;
+    case "timeout":
+      return `Time limit: more than ${seconds} s ${place}. Look for a loop that does not end.`;
+    case "crashed":
+      return `The Python interpreter ended ${place}. A call of os._exit and very deep nesting do this.`;
+    case "memory":
+      return `Out of memory ${place}: this page's Python may use ${MEMORY_MB} MB.`;
+    default:
+      return "";
+  }
+}
+
+/**
+ * The cases of one run that ended Python: the first in full, the others by name, and what was left out for them.
+ * @param {{id: string, sentence: string}[]} ends
+ * @param {number} unrun how many cases were not run after the last of them
+ */
+export function summaryOfEnds([first, ...others], unrun) {
+  const lines = [first.sentence];
+  if (others.length) lines.push(`Python ended in ${others.map(({ id }) => id).join(" and ")} too.`);
+  const rest = unrun === 1 ? "the last case was" : `the other ${unrun} cases were`;
+  if (unrun) lines.push(`After ${others.length + 1} cases that ended Python, ${rest} not run.`);
+  return lines;
+}
+
+/** A case that has not been run. @param {HTMLElement} row */
+export function plainCase(row) {
+  delete row.dataset.outcome;
+  row.querySelectorAll(".edu-case__outcome, .edu-case__printed").forEach((line) => line.remove());
 }
 
 /**

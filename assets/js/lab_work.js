@@ -4,7 +4,7 @@
 
 import { button, make } from "./base.js";
 import { CodeBox } from "./code_box.js";
-import { store } from "./state.js";
+import { here, store } from "./state.js";
 
 const SAVE_AFTER_MS = 300;
 
@@ -54,6 +54,7 @@ export class LabWork {
     this.#quiet = true;
     this.box.text = code;
     this.#quiet = false;
+    this.lab.forget();
   }
 
   #changed() {
@@ -61,14 +62,15 @@ export class LabWork {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.save(), SAVE_AFTER_MS);
     this.unsaved = true;
+    this.lab.compareWithRun();
   }
 
   save() {
     clearTimeout(this.#timer);
     if (!this.unsaved) return;
     this.unsaved = false;
-    const { id, version } = this.lab.data;
-    store.put("labs", id, version, { code: this.box.text });
+    const { id, version, title } = this.lab.data;
+    store.put("labs", id, version, { code: this.box.text, title, ...here(this.lab.id) });
     this.#savedAt = store.get("labs", id, version)?.at ?? 0;
   }
 
@@ -83,6 +85,7 @@ export class LabWork {
     this.#beforeReset = this.box.text;
     this.box.text = this.lab.data.starter;
     this.save();
+    this.lab.forget();
     const undo = this.lab.button("undo");
     undo.hidden = false;
     undo.focus();
@@ -93,6 +96,7 @@ export class LabWork {
     this.box.text = this.#beforeReset;
     this.#beforeReset = null;
     this.save();
+    this.lab.forget();
     this.lab.button("undo").hidden = true;
     this.lab.button("reset").focus();
   }

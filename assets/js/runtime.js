@@ -48,7 +48,7 @@ export function explain({ kind, message }) {
     case "timeout":
       return "The time limit was reached.";
     case "crashed":
-      return "The Python interpreter died.";
+      return "The Python interpreter ended.";
     case "python":
       return message.trim().split("\n").at(-1) ?? message;
     default:

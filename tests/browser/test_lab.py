@@ -161,6 +161,144 @@ def test_reset_brings_the_starter_back_and_undo_brings_the_code_back(lab):
     assert lab.code.startswith("# my own work")
 
 
+def in_first_encode(body: str) -> str:
+    """The right solution, but `encode` does something else when it meets the case encode-levels."""
+    return with_encode(f"if len(args[0]) == 15 and args[1] == 1.0 and args[0][1] == 0.5:\n        {body}")
+
+
+def outcomes(lab: Lab) -> dict[str, str]:
+    rows = lab.element.locator(".edu-lab__cases > li").all()
+    return {row.get_attribute("data-case"): row.get_attribute("data-outcome") for row in rows}
+
+
+@pytest.mark.behaviour(23)
+@pytest.mark.parametrize(
+    ("body", "state", "outcome"),
+    [
+        ("while True: pass", "timeout", "timeout"),
+        ("import os; os._exit(0)", "crashed", "crashed"),
+        ("x = []\n        for _ in range(100_000): x = [x]\n        repr(x)", "crashed", "crashed"),
+        ("x = [bytearray(1 << 28) for _ in range(64)]", "crashed", "memory"),
+    ],
+)
+def test_the_other_cases_run_after_one_that_ended_python(lab, body, state, outcome):
+    assert lab.run(in_first_encode(body)) == state, lab.outcome
+    found = outcomes(lab)
+    assert found.pop("encode-levels") == outcome
+    assert set(found.values()) == {"passed"}, found
+    assert f"{len(found)} of {len(found) + 1} visible cases pass" in lab.outcome
+    assert "in case encode-levels" in lab.outcome
+    assert "Python restarted" in lab.outcome
+    assert "practice" in lab.outcome
+    assert lab.run(SOLUTION) == "passed"
+
+
+@pytest.mark.behaviour(23)
+def test_after_three_cases_that_ended_python_the_rest_is_left_out_and_said(lab):
+    assert lab.run(with_encode("while True: pass")) == "timeout"
+    found = list(outcomes(lab).values())
+    assert found.count("timeout") == 3
+    assert "passed" not in found[-1:]
+    left_out = found.count("not-run")
+    assert left_out == len(found) - found.index("timeout") - 3 > 1
+    assert f"After 3 cases that ended Python, the other {left_out} cases were not run" in lab.outcome
+    assert f"{found.count('passed')} of {len(found)} visible cases pass" in lab.outcome
+
+
+@pytest.mark.behaviour(23)
+def test_stop_ends_the_run_also_after_a_case_that_ended_python(lab):
+    lab.write(with_encode("while True: pass"))
+    lab.press("run")
+    lab.element.locator("li[data-outcome=timeout]").first.wait_for()
+    lab.press("stop")
+    lab.wait_for("stopped")
+    found = list(outcomes(lab).values())
+    assert found.count("timeout") == 1
+    assert found[-1] == "not-run"
+
+
+def test_a_swallowed_memory_error_does_not_take_the_code_away(lab):
+    code = in_first_encode("try: x = [bytearray(1 << 28) for _ in range(64)]\n        except MemoryError: pass")
+    assert lab.run(code) == "passed", lab.outcome
+
+
+@pytest.mark.behaviour(23)
+def test_the_sentence_of_an_ended_interpreter_names_what_does_it(lab):
+    assert lab.run(in_first_encode("import os; os._exit(0)")) == "crashed"
+    said = lab.element.locator("li[data-case=encode-levels] .edu-case__outcome").inner_text()
+    assert "interpreter ended" in said
+    assert "os._exit" in said
+    assert "nesting" in said
+
+
+@pytest.mark.behaviour(23)
+def test_a_missing_function_fails_its_own_cases_only(lab):
+    assert lab.run(SOLUTION.replace("def pack(", "def my_pack(")) == "failed"
+    found = outcomes(lab)
+    assert {name for name, outcome in found.items() if outcome == "failed"} == {
+        name for name in found if name.startswith("pack")
+    }
+    assert set(found.values()) == {"passed", "failed"}
+    assert "There is no function pack in your code" in lab.outcome
+    assert lab.run("x = 1\n") == "error", "with none of the functions nothing can be run"
+    assert "no function choose_scale" in lab.outcome
+
+
+@pytest.mark.parametrize("action", ["reset", "undo"])
+def test_the_outcome_goes_with_the_code_it_belongs_to(lab, action):
+    lab.write("# my own work\n" + SOLUTION)
+    if action == "undo":
+        lab.press("reset")
+    lab.press("run")
+    lab.wait_for("passed", "failed")
+    lab.press(action)
+    assert lab.element.get_attribute("data-state") == "idle"
+    assert lab.outcome.strip() == ""
+    assert set(outcomes(lab).values()) == {None}
+    assert lab.element.locator(".edu-case__outcome").count() == 0
+
+
+def test_an_outcome_of_earlier_code_says_so_until_the_code_is_back(lab):
+    assert lab.run(SOLUTION) == "passed"
+    assert "earlier" not in lab.outcome
+    lab.element.locator(".cm-content").click()
+    lab.page.keyboard.press("ControlOrMeta+End")
+    lab.page.keyboard.insert_text("#")
+    assert "earlier state of your code" in lab.outcome
+    assert "visible cases pass" in lab.outcome, "the outcome itself stays readable"
+    lab.page.keyboard.press("Backspace")
+    assert "earlier" not in lab.outcome
+    lab.page.keyboard.insert_text("#")
+    lab.press("run")
+    lab.wait_for("passed")
+    lab.page.wait_for_timeout(50)
+    assert "earlier" not in lab.outcome
+
+
+def test_code_edited_during_a_run_gets_an_outcome_marked_as_earlier(lab):
+    lab.write(in_first_encode("while True: pass"))
+    lab.press("run")
+    lab.wait_for("running")
+    lab.element.locator(".cm-content").click()
+    lab.page.keyboard.insert_text("#")
+    lab.wait_for("timeout")
+    lab.element.locator(".edu-lab__earlier").wait_for()
+
+
+@pytest.mark.behaviour(6)
+def test_one_interpreter_is_left_after_a_run_and_after_a_replacement(lab):
+    def ours() -> int:
+        return sum("/edu/worker-" in worker.url for worker in lab.page.workers)
+
+    assert lab.run(SOLUTION) == "passed"
+    assert ours() == 1
+    assert lab.run(in_first_encode("while True: pass")) == "timeout"
+    deadline = time.monotonic() + 10  # the browser gives a looping worker a few seconds to end by itself
+    while ours() > 1 and time.monotonic() < deadline:
+        lab.page.wait_for_timeout(50)
+    assert ours() == 1
+
+
 @pytest.mark.behaviour(28)
 def test_visible_and_hidden_cases_are_counted_up_front(lab):
     import re

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./setup.mjs";
 
-const { isRight, typedNumber } = await import("../../assets/js/quiz.js");
-const { pythonText } = await import("../../assets/js/lab_outcome.js");
+const { howFar, isRight, shortTitle, typedNumber } = await import("../../assets/js/quiz.js");
+const { abnormalEnd, pythonText, summaryOfEnds } = await import("../../assets/js/lab_outcome.js");
 const { explain, PythonFailure, progressLine } = await import("../../assets/js/runtime.js");
 
 test("numbers are read the way people type them", () => {
@@ -51,4 +51,38 @@ test("every failure of Python has one plain sentence", () => {
 
 test("loading says what and how much", () => {
   assert.equal(progressLine({ file: "numpy-2.whl", loaded: 9_200_000 }, "9.3 MB"), "Loading numpy: 9.2 MB of 9.3 MB, from this site …");
+});
+
+test("a wrong number is told its direction", () => {
+  const data = { id: "q", version: "1", kind: "number", answer: -2 };
+  assert.equal(howFar(data, "-1,5"), "Too large.");
+  assert.equal(howFar(data, "−3"), "Too small.");
+});
+
+test("a long question is shortened between words", () => {
+  assert.equal(shortTitle("  One\n two "), "One two");
+  const long = shortTitle("word ".repeat(40));
+  assert.ok(long.length <= 80);
+  assert.match(long, /word …$/);
+  assert.equal(shortTitle("a".repeat(80)).length, 80);
+  assert.equal(shortTitle("one, two, three", 12), "one, two …");
+});
+
+test("an ended interpreter is not blamed on one cause", () => {
+  const said = abnormalEnd("crashed", "in case a", 2);
+  assert.match(said, /ended in case a/);
+  assert.match(said, /os\._exit/);
+  assert.match(said, /nesting/);
+  assert.equal(abnormalEnd("offline", "in case a", 2), "");
+});
+
+test("cases that ended Python are named, and what was left out is counted", () => {
+  const [a, b, c] = ["a", "b", "c"].map((id) => ({ id, sentence: `It ended in case ${id}.` }));
+  assert.deepEqual(summaryOfEnds([a], 0), ["It ended in case a."]);
+  assert.deepEqual(summaryOfEnds([a, b, c], 4), [
+    "It ended in case a.",
+    "Python ended in b and c too.",
+    "After 3 cases that ended Python, the other 4 cases were not run.",
+  ]);
+  assert.match(summaryOfEnds([a, b, c], 1)[2], /the last case was not run/);
 });
