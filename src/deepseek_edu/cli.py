@@ -1,6 +1,7 @@
-"""The `deepseek-edu` command: build, serve, check and pack the course; verify and grade labs.
+"""The `deepseek-edu` command: build, serve, check and pack the course; verify and grade labs; verify the model.
 
-Each area registers its own commands (`site/commands.py`, `grading/commands.py`), so that this file only names them.
+Each area registers its own commands (`site/commands.py`, `grading/commands.py`, `commands.py`), so that this file only
+names them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 import typer
 
 from deepseek_edu import __version__
+from deepseek_edu import commands as model_commands
 from deepseek_edu.grading import commands as grading_commands
 from deepseek_edu.site import commands as site_commands
 
@@ -41,6 +43,7 @@ def root(
 
 site_commands.register(app)
 grading_commands.register(app)
+model_commands.register(app)
 
 
 def main() -> None:
