@@ -165,7 +165,7 @@ class Use:
 
 LABEL_MEANINGS = {
     "report": "said by the technical report",
-    "code": "seen in the released reference code",
+    "code": "seen in the released reference code or configuration",
     "measured": "run by this repository: command, seed, machine and file of results are recorded",
     "illustrative": "numbers invented to show an idea",
     "third party": "said by another public source, which is named",
