@@ -114,7 +114,8 @@ class CSA2(Attention):
                 published.choices[plan.index] = choice, asked
                 return choice
         keys, visible = self._keys(visible, count, cache, published)
-        scores = indexer.index_scores(queries, weights, keys)  # B T N
+        last = int(asked.first.max())
+        scores = indexer.index_scores(queries, weights, keys, lambda some: (last + some.stop) // plan.ratio)  # B T N
         readable = torch.arange(scores.shape[-1], device=u.device) < visible[..., None]  # B T N
         if plan.pool == "source":
             few = c.candidate_topk_blocks, c.candidate_block_size

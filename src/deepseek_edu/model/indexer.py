@@ -15,29 +15,33 @@ from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.norms import RMSNorm
 from deepseek_edu.model.rope import rotate_tail
 
-SCORE_NUMBERS = 1 << 24
-"""Products of index heads and keys that are held at once (64 MB in float32)."""
+SCORE_NUMBERS = 1 << 22
+"""Products of index heads and keys that are held at once (16 MB in float32)."""
 
 
-def index_scores(queries, weights, keys):
-    """Return score(t, j) of all entries, visible or not: [B T N].
+def index_scores(queries, weights, keys, most=None):
+    """Return score(t, j) of the entries: [B T N].
 
     Args:
         queries: [B T Hi Di].
         weights: [B T Hi].
         keys: [B N Di], shared by the queries of a row, or [B T N Di], gathered for each query.
+        most: function from a slice of queries to how many of the first entries any of them may read; the scores of
+            the others are not computed but 0. All by default.
     """
     batch, tokens, heads, _ = queries.shape
     count = keys.shape[-2]
     block = max(1, SCORE_NUMBERS // max(1, batch * heads * count))
     rows = []
     for begin in range(0, tokens, block):
-        some = queries[:, begin : begin + block]
+        part = slice(begin, begin + block)
+        some, needed = queries[:, part], count if most is None else min(count, most(part))
         if keys.ndim == 3:
-            products = (some.flatten(1, 2) @ keys.mT).unflatten(1, (-1, heads))  # B t Hi N
+            products = (some.flatten(1, 2) @ keys[:, :needed].mT).unflatten(1, (-1, heads))  # B t Hi n
         else:
-            products = some @ keys[:, begin : begin + block].mT  # B t Hi N
-        rows.append((weights[:, begin : begin + block, None] @ products.relu_())[:, :, 0])  # B t N
+            products = some @ keys[:, part].mT  # B t Hi N
+        scores = (weights[:, part, None] @ products.relu_())[:, :, 0]  # B t n
+        rows.append(nn.functional.pad(scores, (0, count - needed)) if needed < count else scores)
     return torch.cat(rows, dim=1) if len(rows) != 1 else rows[0]
 
 

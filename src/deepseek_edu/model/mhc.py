@@ -30,13 +30,19 @@ def sinkhorn(scores, iterations, eps):
         scores: (…, S, S).
         iterations: row and column steps, 1 or more; a softmax is the first row step.
         eps: added after the softmax and to every sum.
+
+    The result is P_ij / (r_i c_j), P the softmax plus eps; a step changes only the divisors r or c. Dividing row i by
+    its sum plus eps makes r_i into Σ_j P_ij / c_j + eps · r_i, one product with P.
     """
-    mix = scores.softmax(dim=-1) + eps
-    mix = mix / (mix.sum(dim=-2, keepdim=True) + eps)
+    size = scores.shape[-1]
+    weights = (scores.softmax(dim=-1) + eps).reshape(-1, size, size)  # N S S
+    across = weights.mT
+    rows = weights.new_ones(len(weights), size, 1)
+    columns = torch.baddbmm(rows, across, rows, beta=eps)  # N S 1
     for _ in range(iterations - 1):
-        mix = mix / (mix.sum(dim=-1, keepdim=True) + eps)
-        mix = mix / (mix.sum(dim=-2, keepdim=True) + eps)
-    return mix
+        rows = torch.baddbmm(rows, weights, columns.reciprocal(), beta=eps)
+        columns = torch.baddbmm(columns, across, rows.reciprocal(), beta=eps)
+    return (weights / (rows * columns.mT)).view_as(scores)
 
 
 def coefficients(streams, projection, base, scale, config):
@@ -50,8 +56,9 @@ def coefficients(streams, projection, base, scale, config):
     n = config.hc_mult
     flat = precise(streams.flatten(2))  # B T S·C, stream by stream
     mixes = nn.functional.linear(flat, projection.to(flat.dtype)) * reciprocal_rms(flat, config.norm_eps)
-    factors = scale.to(flat.dtype).repeat_interleave(torch.tensor([n, n, n * n], device=scale.device))
-    pre, post, scores = torch.addcmul(base.to(flat.dtype), mixes, factors).split([n, n, n * n], dim=-1)
+    sizes = [n, n, n * n]
+    factors = torch.cat([part.expand(size) for part, size in zip(scale.to(flat.dtype), sizes, strict=True)])
+    pre, post, scores = torch.addcmul(base.to(flat.dtype), mixes, factors).split(sizes, dim=-1)
     mix = sinkhorn(scores.unflatten(-1, (n, n)), config.hc_sinkhorn_iters, config.hc_eps)
     return Coefficients(pre.sigmoid() + config.hc_eps, 2 * post.sigmoid(), mix)
 
@@ -73,4 +80,5 @@ def expand(streams, output, post, mix):
     index of S.
     """
     written = post.to(output.dtype)[..., None] * output[:, :, None]  # B T S C
-    return written + mix.to(streams.dtype).mT @ streams
+    mixed = torch.baddbmm(written.flatten(0, 1), mix.to(streams.dtype).flatten(0, 1).mT, streams.flatten(0, 1))
+    return mixed.view_as(written)

@@ -10,26 +10,23 @@ from dataclasses import dataclass
 
 import torch
 
+from deepseek_edu.model.norms import precise
 from deepseek_edu.reference.rope import layer_frequencies
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """Cosine and sine of every position's angles, [B T F] each, F = half of the rotated channels."""
+    """e^(i·angle) of every position's angles: complex [B T F], F = half of the rotated channels."""
 
-    cos: torch.Tensor
-    sin: torch.Tensor
+    turns: torch.Tensor
 
     @classmethod
     def at(cls, positions, config, ratio, dtype):
         """Return the rotation of a layer with this ratio at int64 positions [B T]."""
         frequencies = torch.tensor(layer_frequencies(config, ratio), device=positions.device)  # F, float64
         angles = positions[..., None] * frequencies  # B T F
-        return cls(angles.cos().to(dtype), angles.sin().to(dtype))
-
-    def part(self, columns):
-        """Return the rotation of some columns of the tile (a slice)."""
-        return Rotation(self.cos[:, columns], self.sin[:, columns])
+        kind = torch.complex128 if dtype == torch.float64 else torch.complex64
+        return cls(torch.polar(torch.ones_like(angles), angles).to(kind))
 
 
 def rotate_tail(x, rotation, inverse=False):
@@ -43,11 +40,11 @@ def rotate_tail(x, rotation, inverse=False):
     Returns:
         Shape and type of x.
     """
-    cos, sin = rotation.cos, -rotation.sin if inverse else rotation.sin  # B T F
+    turns = rotation.turns.conj() if inverse else rotation.turns  # B T F
     if x.ndim == 4:
-        cos, sin = cos[:, :, None], sin[:, :, None]  # B T 1 F
-    tail = 2 * cos.shape[-1]
+        turns = turns[:, :, None]  # B T 1 F
+    tail = 2 * turns.shape[-1]
     kept, turning = x[..., : x.shape[-1] - tail], x[..., x.shape[-1] - tail :]
-    even, odd = turning.reshape(*turning.shape[:-1], -1, 2).to(cos.dtype).unbind(dim=-1)  # … F
-    turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)  # … F 2
-    return torch.cat([kept, turned.reshape(turning.shape).to(x.dtype)], dim=-1)
+    pairs = torch.view_as_complex(precise(turning).reshape(*turning.shape[:-1], -1, 2))  # … F
+    turned = torch.view_as_real(pairs * turns).flatten(-2)  # … 2F
+    return torch.cat([kept, turned.to(x.dtype)], dim=-1)
