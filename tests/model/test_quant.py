@@ -46,6 +46,16 @@ def test_eight_bit_blocks_are_the_same_bytes(seed):
     np.testing.assert_array_equal(values.view(np.int32), expected.values.view(np.int32))
 
 
+def test_large_arrays_are_worked_on_in_pieces_with_the_same_bytes():
+    x = np.random.default_rng(0).standard_normal((3, 700, 96)).astype(np.float32)
+    for block, kind in ((16, "e4m3"), (32, "e8m0")):
+        expected = numpy_quant.quantize_fp4(x, block, kind)
+        packed, scale_bytes = quant.quantize_fp4(torch.tensor(x), block, kind)
+        np.testing.assert_array_equal(packed, expected.packed)
+        np.testing.assert_array_equal(scale_bytes, expected.scale_bytes)
+        np.testing.assert_array_equal(quant.dequantize_fp4(packed, scale_bytes, block, kind), expected.values)
+
+
 @given(st.lists(st.floats(-600, 600, width=32), min_size=1, max_size=30))
 @settings(max_examples=200)
 def test_any_numbers_get_the_same_codes(values):

@@ -17,48 +17,38 @@ import torch
 from deepseek_edu.reference import quant as rules
 
 FP4_MAX, FP8_MAX = rules.FP4_MAX, rules.FP8_MAX
-
-# a value belongs to level i if it lies above i of these; a tie goes to the even code, so it counts as above a boundary
-# whose upper code is even: those boundaries are the next smaller float32
-_BOUNDARIES = (
-    0.25,
-    0.75 - 2**-24,
-    1.25,
-    1.75 - 2**-23,
-    2.5,
-    3.5 - 2**-22,
-    5.0,
-)
-_constants = {}
-
-
-def _constant(name, device):
-    """Small tables, made once for each device."""
-    key = name, torch.device(device)
-    if key not in _constants:
-        if name == "boundaries":
-            values = torch.tensor(_BOUNDARIES, dtype=torch.float32)
-        else:  # the two values of every byte of packed codes
-            codes = torch.arange(256)
-            levels = torch.tensor(rules.decode_e2m1(range(16)))
-            values = torch.stack([levels[codes & 15], levels[codes >> 4]], dim=-1)  # 256 2
-        _constants[key] = values.to(device)
-    return _constants[key]
-
+PIECE = 1 << 17
+"""Values that a CPU works on at once: what lies between the steps then stays in its cache (four times faster)."""
 
 # Numbers to codes and back
 
 
 def encode_e2m1(x):
-    """Return the four-bit codes (uint8 0 … 15) nearest to x, any shape, clipped to ±6, ties to the even code."""
+    """Return the four-bit codes (uint8 0 … 15) nearest to x, any shape, clipped to ±6, ties to the even code.
+
+    The levels are evenly spaced in three stretches: by 1/2 up to 2, by 1 up to 4, by 2 up to 6. Within a stretch the
+    code is a rounded quotient, and rounding half to even is the rule for ties; the three parts add up.
+    """
     x = x.float()
-    level = torch.bucketize(x.abs(), _constant("boundaries", x.device), out_int32=True)  # boundaries below |x|
-    return (level + 8 * torch.signbit(x)).to(torch.uint8)
+    size = x.abs().clamp_max_(FP4_MAX)
+    code = (size * 2).round_().clamp_max_(4)
+    code += size.round().clamp_(2, 4)
+    code += (size / 2).round_().clamp_(2, 3)
+    return (code - 4).to(torch.uint8) | (torch.signbit(x).to(torch.uint8) << 3)
 
 
 def decode_e2m1(codes):
     """Return the float32 values of codes 0 … 15."""
-    return _constant("pairs", codes.device)[codes.long(), 0]
+    return _halves(codes.short() << 9, codes.short() << 12) * 2.0**14
+
+
+def _halves(magnitude, sign):
+    """Read integers as float16 numbers: three bits of magnitude at place 9, the sign at place 15; float32.
+
+    Sign, two exponent bits and one mantissa bit lie in a float16 as in E2M1, subnormals too; only the exponents are
+    counted from 15 in the one and from 1 in the other, so values come out 2**14 times too small.
+    """
+    return ((magnitude & 0x0E00) | (sign & -0x8000)).view(torch.float16).float()
 
 
 def encode_e4m3(x):
@@ -98,6 +88,8 @@ def quantize_fp4(x, block=16, scale_kind="e4m3"):
     Raises:
         ValueError: the width does not fit, or an unknown scale kind.
     """
+    if x.numel() > PIECE and not x.is_cuda:
+        return _in_pieces(lambda some: quantize_fp4(some, block, scale_kind), x.shape[-1], x)
     blocks = _blocks(x, block)  # … G b
     amax = blocks.abs().amax(dim=-1)  # … G
     if scale_kind == "e4m3":
@@ -114,10 +106,17 @@ def quantize_fp4(x, block=16, scale_kind="e4m3"):
 
 def dequantize_fp4(packed, scale_bytes, block=16, scale_kind="e4m3"):
     """Read back what `quantize_fp4` stored: float32 (…, n)."""
+    if 2 * packed.numel() > PIECE and not packed.is_cuda:
+        width = 2 * packed.shape[-1]
+        return _in_pieces(lambda *some: (dequantize_fp4(*some, block, scale_kind),), width, packed, scale_bytes)[0]
     scales = decode_e4m3(scale_bytes) if scale_kind == "e4m3" else decode_e8m0(scale_bytes)  # … G
-    pairs = torch.nn.functional.embedding(packed.int(), _constant("pairs", packed.device))  # … n/2 2
-    values = pairs.reshape(*scales.shape, block) * scales[..., None]  # … G b
-    return values.reshape(*packed.shape[:-1], 2 * packed.shape[-1])
+    wide = packed.int()
+    bits = (wide & 0x07) << 9  # the two codes of a byte become the two float16 of four bytes; see _halves
+    bits |= (wide & 0x08) << 12
+    bits |= (wide & 0x70) << 21
+    bits |= (wide & 0x80) << 24
+    values = bits.view(torch.float16).float().view(*scales.shape, block)  # … G b
+    return values.mul_((scales * 2.0**14)[..., None]).view(*packed.shape[:-1], 2 * packed.shape[-1])
 
 
 def quantize_fp8(x, block=32):
@@ -133,6 +132,13 @@ def dequantize_fp8(codes, scale_bytes, block=32):
     """Read back what `quantize_fp8` stored: float32 (…, n)."""
     values = decode_e4m3(codes).reshape(*scale_bytes.shape, block) * decode_e8m0(scale_bytes)[..., None]
     return values.reshape(codes.shape)
+
+
+def _in_pieces(function, width, *tensors):
+    """Apply a function of rows (…, width) to some rows at a time; tuple of results."""
+    shape, rows = tensors[0].shape[:-1], max(1, PIECE // width)
+    pieces = [function(*some) for some in zip(*(x.flatten(0, -2).split(rows) for x in tensors), strict=True)]
+    return tuple(torch.cat(results).view(*shape, -1) for results in zip(*pieces, strict=True))
 
 
 def _blocks(x, block):
