@@ -113,9 +113,7 @@ class CSA2(Attention):
                 choice = self._choose_in_pool(queries, weights, visible, blocks, cache)
                 published.choices[plan.index] = choice, asked
                 return choice
-        keys, visible = self._keys(visible, count, cache, published)
-        last = int(asked.first.max())
-        scores = indexer.index_scores(queries, weights, keys, lambda some: (last + some.stop) // plan.ratio)  # B T N
+        scores, visible = self._scores(queries, weights, visible, asked, cache, published)  # B T N
         readable = torch.arange(scores.shape[-1], device=u.device) < visible[..., None]  # B T N
         if plan.pool == "source":
             few = c.candidate_topk_blocks, c.candidate_block_size
@@ -126,19 +124,32 @@ class CSA2(Attention):
         published.choices[plan.index] = choice, asked
         return choice
 
-    def _keys(self, visible, count, cache, published):
-        """Index keys [B N Di] and how many of them each query may read."""
+    def _scores(self, queries, weights, visible, asked, cache, published):
+        """Scores of all entries, [B T N], and how many of them each query may read."""
+        own, count = cache.index_keys[self.plan.owner], cache.entries[self.plan.owner].size
+        if published.stale_index_keys:
+            keys, visible = self._stale_keys(visible, count, cache)
+            return indexer.index_scores(queries, weights, keys), visible
+        if asked.width == 1 and count:
+            scores = [indexer.index_scores(queries, weights, keys) for keys in own.pieces()]
+            return torch.cat(scores, dim=-1), visible
+        keys = published.once(("keys", self.plan.owner), own.read)  # B N Di
+        last = int(asked.first.max())
 
-        own = cache.index_keys[self.plan.owner]
-        if not published.stale_index_keys:
-            return published.once(("keys", self.plan.owner), own.read), visible
-        keys = torch.zeros_like(own.read())  # B N Di
+        def most(some):  # visible to the last of these queries
+            return (last + some.stop) // self.plan.ratio
+
+        return indexer.index_scores(queries, weights, keys, most), visible
+
+    def _stale_keys(self, visible, count, cache):
+        """The keys stored last in each row, [B N Di], and how many of them each query may read."""
+        keys = torch.zeros_like(cache.index_keys[self.plan.owner].read())  # B N Di
         counts = torch.zeros_like(cache.lengths)
-        for owner in cache.index_keys:
+        for owner, store in cache.index_keys.items():
             rows = cache.newest_index_keys == owner
-            stale = cache.index_keys[owner].read()[:, :count]
+            stale = store.read()[:, :count]
             keys[rows, : stale.shape[1]] = stale[rows]
-            counts[rows] = cache.index_keys[owner].counts[rows].clamp_max(count)
+            counts[rows] = store.counts[rows].clamp_max(count)
         return keys, torch.minimum(visible, counts.to(visible.device)[:, None])
 
     def _choose_in_pool(self, queries, weights, visible, blocks, cache):

@@ -130,6 +130,12 @@ class Entries:
         """Return all entries, [B size D]; behind a shorter row's own lies what its bytes happen to mean, finite."""
         return self.row_format.decode([part[:, : self.size] for part in self._parts])
 
+    def pieces(self):
+        """Yield all entries piece by piece, [B n D], each small enough to stay in a CPU's cache once read back."""
+        rows = max(1, quant.PIECE // (self.batch * self.row_format.width))
+        for begin in range(0, self.size, rows):
+            yield self.row_format.decode([part[:, begin : min(begin + rows, self.size)] for part in self._parts])
+
     def gather(self, numbers):
         """Return the entries with these numbers: [B T K D] from int64 [B T K]."""
         batch, room = self._parts[0].shape[:2]
@@ -179,6 +185,10 @@ class LiveEntries:
     def read(self):
         """Return all entries, [B N D]."""
         return self.values
+
+    def pieces(self):
+        """Yield all entries."""
+        yield self.values
 
     def gather(self, numbers):
         """Return the entries with these numbers: [B T K D] from int64 [B T K]."""
