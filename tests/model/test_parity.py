@@ -85,6 +85,28 @@ def test_random_models_agree_on_images(data):
     feed_both(numpy_model, torch_model, batch, types, [])
 
 
+@given(st.data())
+@settings(max_examples=30)
+def test_skipping_the_decoder_agrees_row_by_row(data):
+    """Any configuration with a decoder, any variant, chunks; also two tokens afterwards, which read what was left."""
+    config = data.draw(configurations(), label="config")
+    assume(pool_is_consistent(config) and config.kv_source_layers)
+    drawn = data.draw(st.lists(prompts(config), min_size=1, max_size=3), label="prompts")
+    decoder = data.draw(st.sampled_from(["exact", "report", "serving"]), label="decoder")
+    chunk = data.draw(st.sampled_from([None, 1, 4]), label="chunk")
+    numpy_model, torch_model = pair(config)
+    cache = torch_model.new_cache(len(drawn), quantized=False)
+    width = max(len(ids) for ids, _ in drawn)
+    types = [[*(kinds or [-1] * len(ids)), *[-1] * (width - len(ids))] for ids, kinds in drawn]
+    output = torch_model.prefill([ids for ids, _ in drawn], cache, types=types, decoder=decoder, chunk=chunk)
+    after = torch_model.decode(torch.tensor([[1, 2]] * len(drawn)), cache)
+    for b, (ids, _) in enumerate(drawn):
+        state = numpy_model.new_cache(quantized=False)
+        expected = numpy_model.prefill(ids, state, types[b][: len(ids)], decoder=decoder)
+        assert gap(output.last[b], expected.logits[-1]) < TOLERANCE
+        assert gap(after.logits[b], numpy_model.decode([1, 2], state).logits) < TOLERANCE
+
+
 @given(st.sampled_from([1, 2, 3]), st.sampled_from([7, 8, 9, 15, 16, 17]), st.integers(1, 3))
 @settings(max_examples=12)
 def test_lengths_at_the_edges_of_windows_and_groups(ratio, tokens, more):

@@ -20,12 +20,14 @@ from deepseek_edu.model import dspark, mhc
 from deepseek_edu.model import generate as generation
 from deepseek_edu.model.block import Block
 from deepseek_edu.model.cache import Cache
-from deepseek_edu.model.csa2 import CSA2, Published
+from deepseek_edu.model.csa2 import CSA2
 from deepseek_edu.model.engram import NO_TOKEN, Engram, EngramHash
 from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.moe import MoE
 from deepseek_edu.model.norms import RMSNorm
+from deepseek_edu.model.run import Run
 from deepseek_edu.model.span import Span
+from deepseek_edu.model.tiles import Tail, cut, padded
 from deepseek_edu.reference import weights as names
 from deepseek_edu.reference.model import DECODER_ROWS, decoder_rows
 
@@ -149,7 +151,7 @@ class Model(nn.Module):
         if cache is None:
             batch = len(ids) if hasattr(ids, "__len__") else 1
             cache = Cache(self.config, batch, quantized, self.dtype, self.device, live=True)
-        run = _Run(self, cache, *self._begin(ids, cache, counts, types, features), stale_index_keys, with_routing)
+        run = Run(self, cache, *self._begin(ids, cache, counts, types, features), stale_index_keys, with_routing)
         run.layers(self.layers)
         cache.advance(run.span.counts)
         return self._output(run, logits)
@@ -179,7 +181,7 @@ class Model(nn.Module):
         for begin in range(0, width, chunk):
             columns = slice(begin, begin + chunk)
             some = (counts - begin).clamp(0, chunk)
-            pieces.append((ids[:, columns], some, *_cut(types, features, columns, counts)))
+            pieces.append((ids[:, columns], some, *cut(types, features, columns, counts)))
         if decoder != "all":
             return self._prefill_skipping(cache, pieces, decoder, logits)
         outputs = [
@@ -251,157 +253,32 @@ class Model(nn.Module):
         return Output(values, run.span, main_hidden, choices, run.hashes, run.layer_tokens, hidden, run.routing or [])
 
     def _prefill_skipping(self, cache, pieces, decoder, logits):
-        cut = self.config.decoder_start
+        first_decoder = self.config.decoder_start
         rows = decoder_rows(self.config, decoder)
-        keep = _Tail(rows[0][0])
+        keep = Tail(rows[0][0])
         hashes, layer_tokens = [], 0
         for ids, counts, types, features in pieces:
-            run = _Run(self, cache, *self._begin(ids, cache, counts, types, features))
-            run.layers(self.layers[:cut])
-            run.store(self.layers[cut])
+            run = Run(self, cache, *self._begin(ids, cache, counts, types, features))
+            run.layers(self.layers[:first_decoder])
+            run.store(self.layers[first_decoder])
             cache.advance(run.span.counts)
             mask = torch.zeros_like(ids, dtype=torch.bool) if run.mask is None else run.mask
-            means = {layer: tile for layer, (tile, _) in run.means.items()}
-            keep.add(run.span.counts, {"streams": run.streams, "pre": run.pre, "mask": mask, **means})
-            hashes.append(run.hashes)
+            tiles = {"streams": run.streams, "pre": run.pre, "mask": mask}
+            tiles |= {layer: tile for layer, (tile, _) in run.means.items()}
+            if run.hashes is not None:
+                tiles["hashes"] = run.hashes
+                hashes.append(run.hashes)
+            keep.add(run.span.counts, tiles)
             layer_tokens += run.layer_tokens
         width = keep.tiles["pre"].shape[1]
         span = Span(cache.lengths - keep.counts, keep.counts, width, self.config, cache.device, cache.dtype)
         mask = keep.tiles["mask"] if any(piece[2] is not None for piece in pieces) else None
-        run = _Run(self, cache, keep.tiles["streams"], keep.tiles["pre"], span, mask, None)
+        run = Run(self, cache, keep.tiles["streams"], keep.tiles["pre"], span, mask, keep.tiles.get("hashes"))
         run.means = {layer: (tile, span) for layer, tile in keep.tiles.items() if isinstance(layer, int)}
-        run.hashes = None if self.hash is None else torch.cat(hashes, dim=1)
         run.layer_tokens = layer_tokens
-        run.layers(self.layers[cut:], rows)
+        run.layers(self.layers[first_decoder:], rows)
+        run.hashes = torch.cat(hashes, dim=1) if hashes else None
         return self._output(run, logits)
-
-
-class _Run:
-    """One pass through layers: what the tokens of this call share."""
-
-    def __init__(self, model, cache, streams, pre, span, mask, hashes, stale_index_keys=False, with_routing=False):
-        self.model, self.cache = model, cache
-        self.streams, self.pre, self.span = streams, pre, span  # of the tokens that are still processed
-        self.mask, self.mask_span, self.hashes = mask, span, hashes
-        self.published = Published(stale_index_keys=stale_index_keys)
-        self.means, self.layer_tokens = {}, 0
-        self.routing = [] if with_routing else None
-
-    def store(self, layer):
-        """Make the global entries of a layer without running it."""
-        u = layer.attention_input(self.streams, self.pre)
-        layer.attn.store_global(u, self.span, self.cache)
-
-    def layers(self, layers, rows=None):
-        """Run some layers; rows, per layer, is (tokens given, tokens computed), counted from each row's end."""
-        for number, layer in enumerate(layers):
-            given, asked = rows[number] if rows else (self.span.width, self.span.width)
-            self._take(given)
-            self._layer(layer, self.span.last(asked), skipping=rows is not None)
-
-    def _take(self, rows):
-        self.streams, self.pre = (self.span.take_last(x, rows) for x in (self.streams, self.pre))
-        self.span = self.span.last(rows)
-
-    def _layer(self, layer, asked, skipping):
-        span, cache, plan = self.span, self.cache, layer.plan
-        mask = None if self.mask is None else self.mask_span.take_last(self.mask, span.width)
-        if plan.engram is not None:
-            rows = self.hashes[:, self.hashes.shape[1] - span.width :, plan.engram]
-            self.streams = layer.engram(self.streams, rows, mask)
-        if plan.index in self.model.config.dspark_target_layer_ids:
-            self.means[plan.index] = self.streams.mean(dim=2), span  # B T C
-        if plan.side == "decoder":
-            cache.restart(cache.windows[plan.index], span.first)
-
-        def attend(u):
-            if plan.mode == "full" and not skipping:
-                layer.attn.store_global(u, span, cache)
-            return layer.attn(u, span, cache, self.published, asked)
-
-        def feed(u):
-            images = None if mask is None else span.take_last(mask, asked.width)
-            return layer.ffn(u, None if asked.full else asked.valid, images, self.routing)
-
-        def last(x):
-            return span.take_last(x, asked.width)
-
-        self.streams, self.pre = layer(self.streams, self.pre, attend, feed, last)
-        self.span = asked
-        self.layer_tokens += int(asked.counts.sum())
-
-    def main_hidden(self):
-        """The means of the drafter's layers side by side, for the tokens that all of them have; and their Span."""
-        if not self.means:
-            return None, self.span
-        spans = [span for _, span in self.means.values()]
-        least = min(spans, key=lambda span: span.width)
-        means = [span.take_last(tile, least.width) for _, (tile, span) in sorted(self.means.items())]
-        return torch.cat(means, dim=-1), least
-
-
-class _Tail:
-    """The last tokens of each row of several tiles, as one tile."""
-
-    def __init__(self, rows):
-        self.rows, self.tiles, self.counts = rows, None, None
-
-    def add(self, counts, tiles):
-        """Append {name: tile [B T …]} whose rows have counts[b] tokens."""
-        if self.tiles is None:
-            self.counts = torch.zeros_like(counts)
-            self.tiles = {name: tile[:, :0] for name, tile in tiles.items()}
-        total = self.counts + counts
-        kept = total.clamp_max(self.rows)
-        places = (total - kept)[:, None] + torch.arange(int(kept.max()))  # B R, in old tokens, then new ones
-        old = self.tiles["pre"].shape[1]
-        columns = torch.where(places < self.counts[:, None], places, places - self.counts[:, None] + old)
-        new = tiles["pre"]
-        columns = columns.clamp_max(old + new.shape[1] - 1).to(new.device)
-        rows = torch.arange(len(counts), device=new.device)[:, None]
-        self.tiles = {name: torch.cat([self.tiles[name], tile], dim=1)[rows, columns] for name, tile in tiles.items()}
-        self.counts = kept
-
-
-def padded(ids, counts, device):
-    """Return (ids int64 [B T] on the device, counts int64 [B] on the CPU) of what a caller gave.
-
-    Args:
-        ids: tensor or nested list [B T]; lists of different lengths are padded with 0.
-        counts: tokens of each row, or None for all (of each list).
-
-    Raises:
-        ValueError: another shape or type, an empty tile, or counts outside 0 … T.
-    """
-    if not isinstance(ids, torch.Tensor):
-        try:
-            rows = [torch.as_tensor(row) for row in ids]
-            lengths = [len(row) for row in rows]
-        except TypeError:
-            raise ValueError(f"ids must be [B T]; got {ids!r}; put a single sequence in a list") from None
-        if counts is None:
-            counts = torch.tensor(lengths)
-        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
-    if ids.ndim != 2 or not ids.numel() or ids.is_floating_point() or ids.dtype == torch.bool:
-        raise ValueError(f"ids must be integers [B T], not empty; got shape {tuple(ids.shape)}, type {ids.dtype}")
-    batch, width = ids.shape
-    counts = torch.full((batch,), width) if counts is None else torch.as_tensor(counts, dtype=torch.int64).cpu()
-    if counts.shape != (batch,) or bool(((counts < 0) | (counts > width)).any()):
-        raise ValueError(f"counts must be {batch} numbers from 0 to {width}; got {counts.tolist()}")
-    return ids.to(device=device, dtype=torch.int64), counts
-
-
-def _cut(types, features, columns, counts):
-    """The types and features of one chunk; features lie row by row, so each row's own are counted."""
-    if types is None:
-        return None, None
-    if features is None:
-        return types[:, columns], None
-    inside = (types >= 0) & (torch.arange(types.shape[1]) < counts[:, None]).to(types.device)  # B T
-    numbers = torch.full(inside.shape, -1, device=types.device)
-    numbers[inside] = torch.arange(len(features), device=types.device)
-    some = numbers[:, columns]
-    return types[:, columns], features[some[some >= 0]]
 
 
 def _joined_output(outputs, logits):

@@ -8,8 +8,8 @@ Source: report, section 3.2.2; in words, with the exact variant, in reference/re
 
 import torch
 
-from deepseek_edu.model.model import padded
 from deepseek_edu.model.span import Span
+from deepseek_edu.model.tiles import padded
 from deepseek_edu.reference.replay import replay_start, usable_hit
 
 __all__ = ["replay_start", "resume", "usable_hit"]

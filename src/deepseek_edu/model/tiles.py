@@ -1,0 +1,68 @@
+"""Rows of different lengths as one tile [B T …]: padding what a caller gives, cutting chunks, keeping last tokens."""
+
+import torch
+from torch import nn
+
+
+def padded(ids, counts, device):
+    """Return (ids int64 [B T] on the device, counts int64 [B] on the CPU) of what a caller gave.
+
+    Args:
+        ids: tensor or nested list [B T]; lists of different lengths are padded with 0.
+        counts: tokens of each row, or None for all (of each list).
+
+    Raises:
+        ValueError: another shape or type, an empty tile, or counts outside 0 … T.
+    """
+    if not isinstance(ids, torch.Tensor):
+        try:
+            rows = [torch.as_tensor(row) for row in ids]
+            lengths = [len(row) for row in rows]
+        except TypeError:
+            raise ValueError(f"ids must be [B T]; got {ids!r}; put a single sequence in a list") from None
+        if counts is None:
+            counts = torch.tensor(lengths)
+        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    if ids.ndim != 2 or not ids.numel() or ids.is_floating_point() or ids.dtype == torch.bool:
+        raise ValueError(f"ids must be integers [B T], not empty; got shape {tuple(ids.shape)}, type {ids.dtype}")
+    batch, width = ids.shape
+    counts = torch.full((batch,), width) if counts is None else torch.as_tensor(counts, dtype=torch.int64).cpu()
+    if counts.shape != (batch,) or bool(((counts < 0) | (counts > width)).any()):
+        raise ValueError(f"counts must be {batch} numbers from 0 to {width}; got {counts.tolist()}")
+    return ids.to(device=device, dtype=torch.int64), counts
+
+
+def cut(types, features, columns, counts):
+    """The types and features of one chunk; features lie row by row, so each row's own are counted."""
+    if types is None:
+        return None, None
+    if features is None:
+        return types[:, columns], None
+    inside = (types >= 0) & (torch.arange(types.shape[1]) < counts[:, None]).to(types.device)  # B T
+    numbers = torch.full(inside.shape, -1, device=types.device)
+    numbers[inside] = torch.arange(len(features), device=types.device)
+    some = numbers[:, columns]
+    return types[:, columns], features[some[some >= 0]]
+
+
+class Tail:
+    """The last tokens of each row of several tiles, as one tile."""
+
+    def __init__(self, rows):
+        self.rows, self.tiles, self.counts = rows, None, None
+
+    def add(self, counts, tiles):
+        """Append {name: tile [B T …]} whose rows have counts[b] tokens."""
+        if self.tiles is None:
+            self.counts = torch.zeros_like(counts)
+            self.tiles = {name: tile[:, :0] for name, tile in tiles.items()}
+        total = self.counts + counts
+        kept = total.clamp_max(self.rows)
+        places = (total - kept)[:, None] + torch.arange(int(kept.max()))  # B R, in old tokens, then new ones
+        old = self.tiles["pre"].shape[1]
+        columns = torch.where(places < self.counts[:, None], places, places - self.counts[:, None] + old)
+        new = tiles["pre"]
+        columns = columns.clamp_max(old + new.shape[1] - 1).to(new.device)
+        rows = torch.arange(len(counts), device=new.device)[:, None]
+        self.tiles = {name: torch.cat([self.tiles[name], tile], dim=1)[rows, columns] for name, tile in tiles.items()}
+        self.counts = kept
