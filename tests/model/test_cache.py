@@ -6,7 +6,7 @@ import torch
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.model.cache import Cache
 from deepseek_edu.model.model import Model
-from deepseek_edu.reference.weights import vision_shapes, weight_shapes
+from deepseek_edu.reference.weights import weight_shapes
 
 from ..reference.tiny import tiny_model as numpy_tiny_model
 from .tiny import rows, tiny_model
@@ -48,10 +48,7 @@ def test_the_bytes_of_a_filled_cache_are_those_of_the_reference():
 def test_the_full_model_is_built_without_memory_and_has_the_released_names_and_shapes():
     config = ModelConfig.v41_flash()
     model = Model(config, dtype=torch.bfloat16, device="meta")
-    wanted = weight_shapes(config)
-    absent = vision_shapes(config)
-    got = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    assert got == {name: shape for name, shape in wanted.items() if name not in absent}
+    assert {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()} == weight_shapes(config)
     tables = [p.numel() for name, p in model.named_parameters() if name.endswith("engram.embed.weight")]
     assert sum(tables) == (384_006_168 + 384_016_682) * 256
 

@@ -28,6 +28,7 @@ from deepseek_edu.model.norms import RMSNorm
 from deepseek_edu.model.run import Run
 from deepseek_edu.model.span import Span
 from deepseek_edu.model.tiles import Tail, cut, padded
+from deepseek_edu.model.vision import Aligner, VisionTower
 from deepseek_edu.reference import weights as names
 from deepseek_edu.reference.model import DECODER_ROWS, decoder_rows
 
@@ -86,6 +87,11 @@ class Model(nn.Module):
         self.norm = RMSNorm(config.dim, config.norm_eps, where)
         self.head = Matrix(config.vocab_size, config.dim, where)
         self.mtp = nn.ModuleList(dspark.Stage(stage, config, where) for stage in range(config.n_mtp_layers))
+        if config.vision_n_layers:
+            self.vision, self.aligner = VisionTower(config, where), Aligner(config, where)
+            self.image_start, self.image_end, self.image_newline = (
+                nn.Parameter(torch.zeros(config.dim, **where)) for _ in range(3)
+            )
         self.hash = None
         if token_map is not None and config.engram_layer_ids:
             self.hash = EngramHash(config, token_map, where["device"])
@@ -107,8 +113,8 @@ class Model(nn.Module):
             ValueError: lists all missing, unknown and misshapen names together.
         """
         names.check_weights(weights, self.config)
-        ours = self.state_dict().keys()
-        self.load_state_dict({name: torch.as_tensor(np.asarray(weights[name])) for name in ours})
+        tensors = {name: torch.as_tensor(np.asarray(array)) for name, array in weights.items()}
+        self.load_state_dict(tensors, strict=False)  # a text-only model's weights have no vision tower
         return self
 
     def new_cache(self, batch=1, quantized=True, spare=None):
