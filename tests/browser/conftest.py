@@ -31,12 +31,11 @@ document.addEventListener('securitypolicyviolation', e =>
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test here drives the browser; one xdist worker runs them all, so that they do not slow each other."""
+    """Every test here drives the browser."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
-            item.add_marker(pytest.mark.xdist_group("browser"))
 
 
 @pytest.fixture(scope="session")

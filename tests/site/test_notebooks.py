@@ -118,6 +118,15 @@ def test_only_a_notebook_whose_sources_changed_runs_again(tmp_path: Path) -> Non
     assert result.cells[0].outputs[0].text == "2\n"
 
 
+def test_a_first_build_has_the_page_of_every_later_one(tmp_path: Path) -> None:
+    book = book_of(tmp_path, NOTEBOOK)
+    pages = []
+    for _ in range(2):
+        node = notebooks.run_cached(tmp_path, book, tmp_path / "cache", lambda line: None)
+        pages.append(page_text(node, book.source, "small"))
+    assert pages[0] == pages[1]
+
+
 def test_the_key_covers_modules_that_are_imported_through_others(tmp_path: Path) -> None:
     start = tmp_path / "start.py"
     start.write_text("from deepseek_edu.claims import fp4\n", encoding="utf-8")

@@ -98,17 +98,17 @@ def run_cached(root: Path, book: Notebook, cache: Path, say: Callable[[str], Non
     import nbformat
 
     kept = cache / f"{book.path.stem}-{key(root, book)}.json"
-    if kept.exists():
-        return nbformat.from_dict(json.loads(kept.read_text(encoding="utf-8")))
-    say(f"running {book.source} (at most {SECONDS_PER_CELL} s per cell)")
-    executed = execute(book)
-    cache.mkdir(parents=True, exist_ok=True)
-    for old in cache.glob(f"{book.path.stem}-*.json"):
-        old.unlink()
-    draft = kept.with_suffix(".new")
-    draft.write_text(_dump(executed), encoding="utf-8")
-    draft.replace(kept)
-    return executed
+    if not kept.exists():
+        say(f"running {book.source} (at most {SECONDS_PER_CELL} s per cell)")
+        executed = execute(book)
+        cache.mkdir(parents=True, exist_ok=True)
+        for old in cache.glob(f"{book.path.stem}-*.json"):
+            old.unlink()
+        draft = kept.with_suffix(".new")
+        draft.write_text(_dump(executed), encoding="utf-8")
+        draft.replace(kept)
+    # read back even when just written, so that a first build has the same bytes as every later one
+    return nbformat.from_dict(json.loads(kept.read_text(encoding="utf-8")))
 
 
 def key(root: Path, book: Notebook) -> str:

@@ -21,6 +21,7 @@ from deepseek_edu.site.numpy_wheel import find_numpy_wheel
 
 CORE_FILES = ("pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 BUILD_TIME = "1580601600"  # hatchling's own default for reproducible wheels
+NOT_IN_BROWSER = {"model", "site", "experiments", "claims", "cli.py", "commands.py", "notebooks_sync.py"}
 
 
 @dataclass(frozen=True)
@@ -121,11 +122,17 @@ def build_own_wheel(root: Path, cache_dir: Path, say: Callable[[str], None] = la
 
     folder = cache_dir / "wheel" / f"{stamp}.{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
-    builder = ProjectBuilder(root, python_executable=sys.executable, runner=run)
+    sources = folder / "sources"
+    for path in _wheel_sources(root):
+        target = sources / path.relative_to(root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    builder = ProjectBuilder(sources, python_executable=sys.executable, runner=run)
     wheel = Path(builder.build("wheel", folder))
     name, version, *tags = wheel.name.split("-")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()[:10]
     wheel = wheel.rename(folder / "-".join([name, version, f"0h{digest}", *tags]))
+    shutil.rmtree(sources)
     final = cache_dir / "wheel" / stamp
     if not final.exists():
         folder.rename(final)
@@ -134,11 +141,17 @@ def build_own_wheel(root: Path, cache_dir: Path, say: Callable[[str], None] = la
     return sorted(final.glob("*.whl"))[0]
 
 
+def _wheel_sources(root: Path) -> list[Path]:
+    """The files of our wheel: the package without the parts that a browser never imports."""
+    package = root / "src" / "deepseek_edu"
+    files = [path for path in sorted(package.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+    kept = [path for path in files if path.relative_to(package).parts[0] not in NOT_IN_BROWSER]
+    return [root / "pyproject.toml", root / "README.md", root / "LICENSE", *kept]
+
+
 def _source_stamp(root: Path) -> str:
     digest = hashlib.sha256()
-    paths = [root / "pyproject.toml", root / "README.md", root / "LICENSE"]
-    paths += [path for path in sorted((root / "src").rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
-    for path in paths:
+    for path in _wheel_sources(root):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
