@@ -4,10 +4,23 @@ In float32 a value next to a rounding boundary of a quantised cache may fall to 
 the recorded values were chosen so that exact arithmetic stays clear of the boundaries.
 """
 
+from contextlib import contextmanager
+
 import torch
 
 from deepseek_edu.model import dspark
 from deepseek_edu.model.model import Model
+
+
+@contextmanager
+def _threads_for(config):
+    """One thread for narrow models, whose products are so short that threads would mostly wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if config.dim < 512 else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class TorchRunner:
@@ -25,7 +38,8 @@ class TorchRunner:
     def prefill(self, ids, quantized, types=None):
         """Run whole prompts: ids [B T]; types [B T] or None. Returns what `NumpyRunner.prefill` does."""
         cache = self.model.new_cache(len(ids), quantized)
-        output = self.model.prefill(torch.as_tensor(ids), cache, types=types)
+        with _threads_for(self.model.config):
+            output = self.model.prefill(torch.as_tensor(ids), cache, types=types)
         hidden = output.main_hidden
         return {
             "logits": output.logits.numpy(),
@@ -34,8 +48,14 @@ class TorchRunner:
             "choices": {layer: choice.numpy() for layer, choice in output.choices.items()},
         }
 
+    @torch.no_grad()
     def decode(self, ids, start, quantized, stale_index_keys=False, draft_from=None):
         """Prefill ids[:, :start], then feed the others one at a time. Returns what `NumpyRunner.decode` does."""
+        with _threads_for(self.model.config):
+            found = self._decode(ids, start, quantized, stale_index_keys, draft_from)
+        return {name: torch.stack(values, dim=1).numpy() for name, values in found.items() if values}
+
+    def _decode(self, ids, start, quantized, stale_index_keys, draft_from):
         model, ids = self.model, torch.as_tensor(ids)
         cache = model.new_cache(len(ids), quantized)
         if start:
@@ -44,9 +64,8 @@ class TorchRunner:
         for step in range(start, ids.shape[1]):
             found["logits"].append(model.decode(ids[:, step], cache, stale_index_keys=stale_index_keys).last)
             if draft_from is not None:
-                with torch.no_grad():
-                    draft = dspark.draft(torch.as_tensor(draft_from[:, step - start]), model, cache)
+                draft = dspark.draft(torch.as_tensor(draft_from[:, step - start]), model, cache)
                 found["ids"].append(draft.ids)
                 found["draft_logits"].append(draft.logits)
                 found["conf"].append(draft.confidence)
-        return {name: torch.stack(values, dim=1).numpy() for name, values in found.items() if values}
+        return found
