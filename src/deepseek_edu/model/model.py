@@ -10,8 +10,6 @@ Without a cache `forward` trains: gradients reach every parameter but those of t
 Source: report, sections 2 and 3; reference `Transformer.forward`.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import torch
 from torch import nn
@@ -25,31 +23,13 @@ from deepseek_edu.model.engram import NO_TOKEN, Engram, EngramHash
 from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.moe import MoE
 from deepseek_edu.model.norms import RMSNorm
+from deepseek_edu.model.output import Output, joined
 from deepseek_edu.model.run import Run
 from deepseek_edu.model.span import Span
 from deepseek_edu.model.tiles import Tail, cut, padded
 from deepseek_edu.model.vision import Aligner, VisionTower
 from deepseek_edu.reference import weights as names
 from deepseek_edu.reference.model import DECODER_ROWS, decoder_rows
-
-
-@dataclass(frozen=True)
-class Output:
-    """What a forward pass returns, for the tokens of `span`: all of them unless the decoder was skipped."""
-
-    logits: torch.Tensor | None  # [B R V]; [B 1 V] with logits="last"; None with logits="none"
-    span: Span  # of the rows of "all" logits
-    main_hidden: torch.Tensor  # [B R' targets·C], what the drafter reads; R' ≥ R
-    choices: dict  # layer -> int64 [B T K], entries chosen
-    hashes: torch.Tensor | None  # int64 [B T modules rows], of all tokens
-    layer_tokens: int  # how many tokens all layers together have processed
-    hidden: torch.Tensor | None = None  # [B R C], before the last norm
-    routing: list = field(default_factory=list)  # (scores [N E], experts [N k]) of each layer, if asked for
-
-    @property
-    def last(self):
-        """Logits of each row's last token, [B V]."""
-        return self.span.take_last(self.logits, 1)[:, 0] if self.logits.shape[1] > 1 else self.logits[:, 0]
 
 
 class Layer(Block):
@@ -193,7 +173,7 @@ class Model(nn.Module):
         outputs = [
             self.forward(some, cache, count, kinds, extra, logits=logits) for some, count, kinds, extra in pieces
         ]
-        return outputs[0] if len(outputs) == 1 else _joined_output(outputs, logits)
+        return outputs[0] if len(outputs) == 1 else joined(outputs, logits)
 
     @torch.no_grad()
     def decode(self, ids, cache, **options):
@@ -285,23 +265,3 @@ class Model(nn.Module):
         run.layers(self.layers[first_decoder:], rows)
         run.hashes = torch.cat(hashes, dim=1) if hashes else None
         return self._output(run, logits)
-
-
-def _joined_output(outputs, logits):
-    """One Output for the chunks of a prefill."""
-    counts = torch.stack([output.span.counts for output in outputs]).sum(dim=0)
-    first = outputs[0].span
-    span = Span(first.first, counts, sum(o.span.width for o in outputs), first.config, first.device, first.dtype)
-    if logits == "all":
-        values = torch.cat([output.logits for output in outputs], dim=1)
-    else:
-        values = outputs[0].logits
-        for output in outputs[1:] if logits == "last" else ():
-            fed = (output.span.counts > 0).to(values.device)
-            values = torch.where(fed[:, None, None], output.logits, values)
-    last = outputs[-1]
-    hidden = [output.main_hidden for output in outputs]
-    main_hidden = None if hidden[0] is None else torch.cat(hidden, dim=1)
-    hashes = None if last.hashes is None else torch.cat([output.hashes for output in outputs], dim=1)
-    tokens = sum(output.layer_tokens for output in outputs)
-    return Output(values, span, main_hidden, last.choices, hashes, tokens)
