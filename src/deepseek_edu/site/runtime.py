@@ -113,9 +113,8 @@ def build_own_wheel(root: Path, cache_dir: Path, say: Callable[[str], None] = la
     if kept:
         return kept[0]
     say("building the package's own wheel")
-    from pyproject_hooks import quiet_subprocess_runner
-
     from build import ProjectBuilder
+    from pyproject_hooks import quiet_subprocess_runner
 
     def run(command, cwd=None, extra_environ=None):
         quiet_subprocess_runner(command, cwd, {**(extra_environ or {}), "SOURCE_DATE_EPOCH": BUILD_TIME})
