@@ -84,7 +84,7 @@ def _submission(parts):
         text = parts[0]
         return Submission("source", text) if "\n" in text else read_submission(text)
     try:
-        return Submission("functions of this session", source_of(parts))
+        return Submission("functions of this notebook", source_of(parts))
     except ValueError as error:
         raise GradingError(str(error)) from None
 
