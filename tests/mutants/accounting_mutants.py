@@ -19,7 +19,7 @@ PARAMETERS = (
         "model_size",
         "a router has a bias for text and one for images",
         "one for both",
-        'else 1 if c.generation == "v4" else 2',
+        "else 1 + images",
         "else 1",
         RECORDED,
     ),

@@ -107,7 +107,8 @@ def layer_parameters(config, plan):
     """
     c = config
     experts = c.dspark_n_routed_experts if plan.side == "draft" else c.n_routed_experts
-    biases = 0 if plan.hash_routed else 1 if c.generation == "v4" else 2  # V4.1: one for text, one for images
+    images = c.generation == "v4.1" and c.vision_n_layers > 0  # their tokens have a bias of their own
+    biases = 0 if plan.hash_routed else 1 + images
     numbers = c.hc_mult * (c.hc_mult + 2)
     chooses, makes = plan.mode in ("full", "reindex", "csa"), plan.mode in ("full", "csa", "hca")
     counts = {

@@ -64,14 +64,18 @@ class Gate(nn.Module):
         nn.init.normal_(self.weight, std=config.dim**-0.5)
         # moved by the load (update_bias), not by a gradient
         self.bias = nn.Parameter(torch.zeros(experts, **where), requires_grad=False)
-        self.bias_vl = nn.Parameter(torch.zeros(experts, **where), requires_grad=False)
+        self.bias_vl = None  # a model without a vision tower has one bias for all tokens
+        if config.vision_n_layers:
+            self.bias_vl = nn.Parameter(torch.zeros(experts, **where), requires_grad=False)
 
     def forward(self, u, k, image_mask=None):
         """Return (scores [N E], experts [N k], weights [N k]) for tokens u [N C]; float32 or better."""
         c = self.config
         logits = nn.functional.linear(precise(u), precise(self.weight)) / c.gate_temp  # N E
         scores = router_scores(logits, c.score_func)
-        bias = self.bias if image_mask is None else torch.where(image_mask[:, None], self.bias_vl, self.bias)
+        bias = self.bias
+        if image_mask is not None and self.bias_vl is not None:
+            bias = torch.where(image_mask[:, None], self.bias_vl, bias)
         return scores, *route(scores, bias, k, c.norm_topk_prob and k > 1, c.route_scale)
 
 

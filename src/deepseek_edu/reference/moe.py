@@ -104,11 +104,12 @@ def moe(u, w, k, config, image_mask=None):
     Args:
         w: weights of the feed-forward part by released name.
         k: experts per token (the draft stages use another number than the backbone).
-        image_mask: bool [T] of tokens inside an image span, or None for text only.
+        image_mask: bool [T] of tokens inside an image span, or None for text only. A model without a vision tower has
+            one bias for all tokens.
     """
     scores = router_scores(u, w["gate.weight"], config.score_func, config.gate_temp)  # T E
     bias = w["gate.bias"]
-    if image_mask is not None:
+    if image_mask is not None and config.vision_n_layers:
         bias = modality_bias(bias, w["gate.bias_vl"], image_mask)  # T E
     experts, weights = route(scores, bias, k, config.norm_topk_prob and k > 1, config.route_scale)
     return experts_output(u, experts, weights, w, config)

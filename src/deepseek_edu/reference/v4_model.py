@@ -148,7 +148,7 @@ def _head_shapes(c, prefix):
 
 def _layer_shapes(c, plan, prefix):
     shapes = names.layer_shapes(c, prefix, c.n_routed_experts)
-    del shapes[f"{prefix}ffn.gate.bias_vl"]
+    shapes.pop(f"{prefix}ffn.gate.bias_vl", None)
     if plan.hash_routed:
         del shapes[f"{prefix}ffn.gate.bias"]
         shapes[f"{prefix}ffn.gate.tid2eid"] = (c.vocab_size, c.n_activated_experts)

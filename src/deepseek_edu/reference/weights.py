@@ -34,11 +34,9 @@ def _hyper_connections(c, prefix):
 
 
 def _experts(c, prefix, count):
-    shapes = {
-        f"{prefix}gate.weight": (count, c.dim),
-        f"{prefix}gate.bias": (count,),
-        f"{prefix}gate.bias_vl": (count,),
-    }
+    shapes = {f"{prefix}gate.weight": (count, c.dim), f"{prefix}gate.bias": (count,)}
+    if c.vision_n_layers:
+        shapes[f"{prefix}gate.bias_vl"] = (count,)
     names = [f"experts.{e}" for e in range(count)] + ["shared_experts"] * bool(c.n_shared_experts)
     shared = c.moe_inter_dim * c.n_shared_experts
     for name in names:
