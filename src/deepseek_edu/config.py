@@ -90,9 +90,7 @@ class ModelConfig:
     index_n_heads: int = 0
     index_head_dim: int = 0
     index_topk: int = 0  # compressed entries that a query reads
-    candidate_source_layer: int = (
-        -1
-    )  # owner whose scores make the pool for those that choose among its entries; −1: none
+    candidate_source_layer: int = -1  # owner whose scores make the pool for all that choose above it; −1: none
     candidate_topk_blocks: int = 0  # blocks in the pool
     candidate_block_size: int = 0  # entries in a block
     # experts
@@ -250,7 +248,9 @@ def _plan(config, layer):
         return LayerPlan(layer, side, ratio, "csa" if csa else "hca", owner, layer if csa else None, **shared)
     chooser = max(source for source in config.index_source_layers if source <= layer)
     mode = "full" if layer == owner else "reindex" if layer == chooser else "reuse"
-    pool = ""
-    if owner == config.candidate_source_layer:  # a pool holds entries of one owner
-        pool = {"full": "source", "reindex": "restricted"}.get(mode, "")
+    source, pool = config.candidate_source_layer, ""
+    if layer == source:
+        pool = "source"
+    elif 0 <= source < layer == chooser and ratio == config.compress_ratios[source]:
+        pool = "restricted"
     return LayerPlan(layer, side, ratio, mode, owner, chooser, pool, **shared)

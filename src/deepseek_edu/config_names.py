@@ -37,6 +37,18 @@ HUGGING_FACE_VISION = {
     "min_pixels": "vision_min_pixels",
 }
 
+REFERENCE_DEFAULTS = {
+    "n_mtp_layers": 1,
+    "compress_rope_theta": 40_000.0,
+    "original_seq_len": 0,
+    "rope_factor": 40.0,
+    "index_n_heads": 16,
+    "index_head_dim": 64,
+    "index_topk": 64,
+    "dspark_markov_rank": 256,
+}
+"""What `inference/config.json` may leave out, where it is not what ModelConfig takes (reference `ModelArgs`)."""
+
 ROPE_SCALING = {
     "factor": "rope_factor",
     "original_max_position_embeddings": "original_seq_len",
@@ -76,6 +88,22 @@ def read_released(released, known):
             values[HUGGING_FACE_VISION[name]] = value
     if "kv_source_layers" not in values and any(ratio > 2 for ratio in values.get("compress_ratios", ())):
         values.update(_v4_sources(values))  # V4 names no owners, and its ratios are 4 and 128
+    elif "dim" in merged and values.get("generation") != "v4":
+        values = _with_reference_defaults(values, known)
+    return values
+
+
+def _with_reference_defaults(values, known):
+    """Fill in what the reference code takes for names that are not in its file."""
+    values = {**{name: value for name, value in REFERENCE_DEFAULTS.items() if name in known}, **values}
+    if not values.get("dspark_block_size"):
+        values["n_mtp_layers"] = 0  # the reference builds no stage then
+    if values.get("n_mtp_layers"):
+        for name in ("n_routed_experts", "n_activated_experts"):
+            values[f"dspark_{name}"] = values.get(f"dspark_{name}") or values.get(name)
+    ratios, layers = values.get("compress_ratios"), values.get("n_layers")
+    if isinstance(ratios, (list, tuple)) and isinstance(layers, int):
+        values["compress_ratios"] = tuple(ratios[: layers + values.get("n_mtp_layers", 0)])  # more are never read
     return values
 
 
