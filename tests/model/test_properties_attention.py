@@ -43,6 +43,11 @@ def test_a_query_that_sees_nothing_gets_nothing():
     assert got.abs().max() == 0
 
 
+def w(part, name):
+    """A matrix or gain by its released name, wherever it lies."""
+    return part.state_dict()[f"{name}.weight"]
+
+
 def module():
     torch.manual_seed(0)
     made = attention.Attention(CONFIG, WHERE)
@@ -60,18 +65,18 @@ def test_the_query_is_normalised_where_it_is_narrow_and_not_per_head():
     layer, u = module(), random(1, 2, CONFIG.dim)
     with torch.no_grad():
         narrow, queries = layer.queries(u, still())
-        plain = u @ layer.wq_a.weight.mT
-        expected = layer.q_norm.weight * plain / torch.sqrt((plain**2).mean(dim=-1, keepdim=True))
+        plain = u @ w(layer, "wq_a").mT
+        expected = w(layer, "q_norm") * plain / torch.sqrt((plain**2).mean(dim=-1, keepdim=True))
         assert gap(narrow, expected) < 1e-12
-        assert gap(queries, (expected @ layer.wq_b.weight.mT).view(1, 2, 4, 32)) < 1e-12
+        assert gap(queries, (expected @ w(layer, "wq_b").mT).view(1, 2, 4, 32)) < 1e-12
 
 
 def test_each_group_of_heads_has_its_own_rows_of_the_first_projection():
     layer, heads = module(), random(1, 2, 4, 32)
     with torch.no_grad():
         got = layer.output(heads, still())
-        narrow = [heads[:, :, 2 * g : 2 * g + 2].flatten(2) @ layer.wo_a.weight[8 * g : 8 * g + 8].mT for g in (0, 1)]
-        assert gap(got, torch.cat(narrow, dim=-1) @ layer.wo_b.weight.mT) < 1e-12
+        narrow = [heads[:, :, 2 * g : 2 * g + 2].flatten(2) @ w(layer, "wo_a")[8 * g : 8 * g + 8].mT for g in (0, 1)]
+        assert gap(got, torch.cat(narrow, dim=-1) @ w(layer, "wo_b").mT) < 1e-12
 
 
 def test_outputs_are_turned_back_before_they_are_grouped():
@@ -169,13 +174,13 @@ def test_visible_entries_are_the_complete_groups():
 
 def pairs(u, made):
     """Latents of whole groups of two of one row, channel by channel."""
-    values, gates = u @ made.wkv.weight.mT, u @ made.wgate.weight.mT
+    values, gates = u @ w(made, "wkv").mT, u @ w(made, "wgate").mT
     mixed = []
     for j in range(len(u) // 2):
         e = torch.exp(gates[2 * j : 2 * j + 2])
         mixed.append((values[2 * j : 2 * j + 2] * e).sum(dim=0) / e.sum(dim=0))
     x = torch.stack(mixed)
-    return made.norm.weight * x / torch.sqrt((x**2).mean(dim=-1, keepdim=True))
+    return w(made, "norm") * x / torch.sqrt((x**2).mean(dim=-1, keepdim=True))
 
 
 def test_a_group_is_mixed_channel_by_channel_by_its_gates():
@@ -226,7 +231,7 @@ def test_head_weights_are_scaled_by_width_and_number_of_heads():
     torch.manual_seed(0)
     made, u = indexer.Indexer(CONFIG, False, WHERE), random(1, 2, CONFIG.dim)
     with torch.no_grad():
-        expected = u @ made.weights_proj.weight.mT / (CONFIG.index_head_dim * CONFIG.index_n_heads) ** 0.5
+        expected = u @ w(made, "weights_proj").mT / (CONFIG.index_head_dim * CONFIG.index_n_heads) ** 0.5
         assert gap(made.weights(u), expected) < 1e-12
 
 
@@ -265,7 +270,7 @@ def test_a_query_that_sees_nothing_has_no_candidates():
 
 
 def test_an_entry_of_a_pair_turns_at_the_position_of_its_first_token():
-    """Layer 1 (pairs) of the recorded model: the stored entry, turned back by its first token's angle, is the latent."""
+    """Layer 1 (pairs): a stored entry, turned back by its first token's angle, is the latent that makes the key."""
     model = tiny_model()
     layer, cache = model.layers[1].attn, model.new_cache(1, quantized=False)
     u = random(1, 6, CONFIG.dim)
@@ -275,8 +280,8 @@ def test_an_entry_of_a_pair_turns_at_the_position_of_its_first_token():
         rotation = rope.Rotation.at(torch.tensor([[0, 2, 4]]), CONFIG, 2, torch.float64)
         stored = cache.entries[1].read()
         assert gap(rope.rotate_tail(stored, rotation, inverse=True)[0], latents) < 1e-12
-        keys = latents @ layer.indexer.wk.weight.mT
-        keys = layer.indexer.k_norm.weight * keys / torch.sqrt((keys**2).mean(dim=-1, keepdim=True))
+        keys = latents @ w(layer.indexer, "wk").mT
+        keys = w(layer.indexer, "k_norm") * keys / torch.sqrt((keys**2).mean(dim=-1, keepdim=True))
         assert gap(rope.rotate_tail(cache.index_keys[1].read(), rotation, inverse=True)[0], keys) < 1e-12
 
 

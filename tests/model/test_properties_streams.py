@@ -28,7 +28,8 @@ def test_a_collapse_is_the_weighted_sum_of_the_streams():
 
 
 def test_expansion_sums_over_the_first_index_of_the_mixing_matrix():
-    streams, output, post, mix = random(1, 2, 3, 5), random(1, 2, 5, seed=1), random(1, 2, 3), random(1, 2, 3, 3, seed=2)
+    streams, output = random(1, 2, 3, 5), random(1, 2, 5, seed=1)
+    post, mix = random(1, 2, 3), random(1, 2, 3, 3, seed=2)
     got = mhc.expand(streams, output, post, mix)
     for j in range(3):
         expected = post[..., j, None] * output + sum(mix[..., i, j, None] * streams[:, :, i] for i in range(3))

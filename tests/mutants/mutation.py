@@ -160,7 +160,7 @@ class changed:
         namespace[name] = value
 
 
-SURROUNDINGS = {"__name__", "__file__", "__package__", "__loader__", "__spec__", "__builtins__", "__doc__", "__cached__"}
+SURROUNDINGS = {f"__{name}__" for name in ("name", "file", "package", "loader", "spec", "builtins", "doc", "cached")}
 
 
 def _functions(value):
