@@ -5,8 +5,9 @@
  * Sliders move on their grid. Numbers that are typed are used as typed: only the range is checked.
  *
  * @typedef {number | string | boolean | number[]} Value
- * @typedef {{name: string, kind: "slider"|"choice"|"toggle"|"numbers", label: string, min: number, max: number,
- *   step: number, unit?: string, options?: Record<string, string>, length?: number, when?: Record<string, Value>}} Control
+ * @typedef {{name: string, kind: "slider"|"choice"|"toggle"|"numbers"|"text", label: string, min: number, max: number,
+ *   step: number, unit?: string, names?: string[], look?: string, options?: Record<string, string>, length?: number,
+ *   maxLength?: number, lines?: number, pattern?: string, expected?: string, when?: Record<string, Value>}} Control
  */
 
 import { make } from "./base.js";
@@ -46,6 +47,17 @@ export function stepFrom(control, value, direction) {
   return beyond ? nearest : snap(control, nearest + direction * control.step);
 }
 
+/**
+ * A slider's value in words.
+ * @param {Control} control @param {number} value
+ */
+export function sliderText(control, value) {
+  if (control.names?.length) return control.names[stepIndex(control, value)];
+  const decimals = (String(control.step).split(".")[1] ?? "").length;
+  const number = value.toFixed(decimals).replace("-", "−");
+  return control.unit ? `${number} ${control.unit}` : number;
+}
+
 /** A number as pages write it. @param {number} number */
 const written = (number) => String(number).replace("-", "−");
 
@@ -57,6 +69,37 @@ export function faultOf(control, wrong) {
   const which = wrong.length === 1 ? `Number ${wrong[0]} is` : `Numbers ${wrong.slice(0, -1).join(", ")} and ${wrong.at(-1)} are`;
   const wanted = wrong.length === 1 ? "it has" : "they have";
   return `${which} not used: ${wanted} to be from ${written(control.min)} to ${written(control.max)}.`;
+}
+
+/**
+ * A text as keys name it: what separates controls becomes percent codes.
+ * @param {string} text
+ */
+const textKey = (text) => text.replace(/[%;\n]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`);
+
+/**
+ * A typed text in its one form, or null when it is not allowed.
+ * @param {Control} control @param {string} typed
+ */
+export function textOf(control, typed) {
+  const ends = typed.replace(/\r\n?/g, "\n");
+  const text = control.lines === 1 ? ends.replaceAll("\n", " ") : ends;
+  if ([...text].length > (control.maxLength ?? Infinity)) return null;
+  return control.pattern && !new RegExp(`^(?:${control.pattern})$`, "su").test(text) ? null : text;
+}
+
+/**
+ * The option whose label a search means: the same words, else the only one, or the first, that contains them; null if none.
+ * @param {Control} control @param {string} words
+ */
+export function optionOf(control, words) {
+  const wanted = words.trim().toLowerCase();
+  const options = Object.entries(control.options ?? {});
+  const exact = options.find(([, label]) => label.toLowerCase() === wanted);
+  if (exact) return exact[0];
+  if (wanted === "") return null;
+  const starts = options.find(([, label]) => label.toLowerCase().startsWith(wanted));
+  return (starts ?? options.find(([, label]) => label.toLowerCase().includes(wanted)))?.[0] ?? null;
 }
 
 /**
@@ -75,6 +118,7 @@ export function stateKey(controls, values, defaults) {
         const numbers = /** @type {number[]} */ (value);
         return `${control.name}=${numbers.map((number) => numberKey(control, number)).join(",")}`;
       }
+      if (control.kind === "text") return `${control.name}=${textKey(String(value))}`;
       return `${control.name}=${value}`;
     })
     .join(";");
@@ -89,6 +133,7 @@ export function stateKey(controls, values, defaults) {
 export function parseValue(control, text) {
   if (control.kind === "choice") return Object.hasOwn(control.options ?? {}, text) ? text : null;
   if (control.kind === "toggle") return text === "1" ? true : text === "0" ? false : null;
+  if (control.kind === "text") return textOf(control, text);
   const parts = control.kind === "numbers" ? text.split(",") : [text];
   if (control.kind === "numbers" && parts.length !== control.length) return null;
   const numbers = parts.map((part) => (part.trim() === "" ? NaN : Number(part)));
@@ -159,7 +204,29 @@ export class Controls {
     }
     /** @type {Map<string, string>} sentence about each list that holds something else than numbers in its range */
     this.faults = new Map();
-    for (const spec of specs) if (spec.kind === "numbers") this.#typedNumbers(spec);
+    for (const spec of specs) {
+      if (spec.kind === "numbers") this.#typedNumbers(spec);
+      if (spec.kind === "text" || spec.look === "search") this.#faultLine(spec);
+    }
+  }
+
+  /** A line under a field for what is wrong with its entry. @param {Control} spec */
+  #faultLine(spec) {
+    const row = this.rows.get(spec.name);
+    const input = this.#inputs(spec.name)[0];
+    if (!row || !input || row.querySelector(".edu-control__fault")) return;
+    row.append(make("p", { class: "edu-control__fault", id: `${input.id}-fault`, hidden: true }));
+  }
+
+  /** Say what is wrong with a field's entry, or that nothing is (""). @param {Control} spec @param {string} text */
+  #say(spec, text) {
+    const fault = /** @type {HTMLElement | null} */ (this.rows.get(spec.name)?.querySelector(".edu-control__fault"));
+    if (text) this.faults.set(spec.name, text);
+    else this.faults.delete(spec.name);
+    this.#inputs(spec.name)[0]?.setAttribute("aria-invalid", String(text !== ""));
+    if (!fault) return;
+    fault.hidden = text === "";
+    if (fault.textContent !== text) fault.textContent = text;
   }
 
   /** What a list of fields needs beside the fields: a line for its fault, and arrow keys that move by its step. @param {Control} spec */
@@ -205,7 +272,7 @@ export class Controls {
 
   /** @param {string} name @returns {(HTMLInputElement | HTMLSelectElement)[]} */
   #inputs(name) {
-    const inputs = this.rows.get(name)?.querySelectorAll("input, select") ?? [];
+    const inputs = this.rows.get(name)?.querySelectorAll("input, select, textarea") ?? [];
     return /** @type {any} */ ([...inputs]);
   }
 
@@ -225,7 +292,19 @@ export class Controls {
     if (spec.kind === "toggle") return /** @type {HTMLInputElement} */ (inputs[0]).checked;
     if (spec.kind === "choice") {
       if (inputs[0] instanceof HTMLSelectElement) return inputs[0].value;
+      if (spec.look === "search") {
+        const option = optionOf(spec, inputs[0].value);
+        const words = inputs[0].value.trim();
+        this.#say(spec, option === null && words ? `Nothing here is called “${words}”.` : "");
+        return option;
+      }
       return inputs.find((input) => /** @type {HTMLInputElement} */ (input).checked)?.value ?? null;
+    }
+    if (spec.kind === "text") {
+      const text = textOf(spec, inputs[0].value);
+      const wanted = `at most ${spec.maxLength} characters${spec.expected ? `, ${spec.expected}` : ""}`;
+      this.#say(spec, text === null ? `This text is not used: it has to be ${wanted}.` : "");
+      return text;
     }
     const wrong = inputs.map((input) => parseValue({ ...spec, length: 1 }, input.value) === null);
     this.#mark(spec, wrong);
@@ -243,10 +322,14 @@ export class Controls {
         const numbers = /** @type {number[]} */ (value);
         inputs.forEach((input, i) => (input.value = String(numbers[i])));
         this.#mark(spec, []);
+      } else if (spec.look === "search") {
+        inputs[0].value = spec.options?.[String(value)] ?? "";
+        this.#say(spec, "");
       } else if (spec.kind === "choice" && !(inputs[0] instanceof HTMLSelectElement)) {
         for (const input of inputs) /** @type {HTMLInputElement} */ (input).checked = input.value === value;
       } else if (inputs[0]) {
         inputs[0].value = String(value);
+        if (spec.kind === "text") this.#say(spec, "");
       }
     }
   }
@@ -260,9 +343,7 @@ export class Controls {
       const row = this.rows.get(spec.name);
       row?.toggleAttribute("hidden", !applies(spec, values));
       if (!row || spec.kind !== "slider") continue;
-      const decimals = (String(spec.step).split(".")[1] ?? "").length;
-      const number = Number(values[spec.name]).toFixed(decimals).replace("-", "−");
-      const text = spec.unit ? `${number} ${spec.unit}` : number;
+      const text = sliderText(spec, Number(values[spec.name]));
       row.querySelector("input")?.setAttribute("aria-valuetext", text);
       const output = row.querySelector("output");
       if (output) output.textContent = text;

@@ -9,6 +9,7 @@ import { EduElement, button, fileUrl, fromFile, make } from "./base.js";
 import { Controls, makeFragment, parseFragment, stateKey } from "./controls.js";
 import { copyData, copyLink } from "./widget_copy.js";
 import { toggleEditor } from "./widget_edit.js";
+import { mountSteps } from "./widget_steps.js";
 import { PythonFailure, explain, progressLine, python } from "./runtime.js";
 import { faultWords, liveWords } from "./widget_words.js";
 
@@ -16,7 +17,8 @@ import { faultWords, liveWords } from "./widget_words.js";
  * @typedef {import("./controls.js").Control} Control
  * @typedef {import("./controls.js").Value} Value
  * @typedef {{id: string, title: string, controls: Control[], defaults: Record<string, Value>,
- *   values: Record<string, Value>, mechanism: {module: string, names: string[], source: string}}} Spec
+ *   values: Record<string, Value>, mechanism: {modules: Record<string, string[]>, names: string[],
+ *   source: string}}} Spec
  * @typedef {{fragments: string[], states: Record<string, (number | number[])[]>, summaries: Record<string, string>}} States
  * @typedef {{ok: boolean, summary: string, parts: string[], data: unknown, missing?: string[], stdout?: string,
  *   error?: {type: string, message: string, line: number | null}}} Answer
@@ -66,6 +68,7 @@ export class EduWidget extends EduElement {
     this.on(form, "change", () => this.#moved());
     this.on(window, "hashchange", () => this.#followLink());
     this.on(python, "restarted", () => this.#pythonRestarted());
+    mountSteps(this);
     for (const fieldset of this.querySelectorAll("fieldset")) fieldset.disabled = false;
     this.controls.write(this.values);
     this.controls.describe(this.values);
@@ -135,6 +138,14 @@ export class EduWidget extends EduElement {
 
   #moved() {
     this.values = this.controls.read(this.values);
+    this.controls.describe(this.values);
+    this.update();
+  }
+
+  /** Set some controls as if the reader had. @param {Record<string, Value>} values */
+  set(values) {
+    this.values = { ...this.values, ...values };
+    this.controls.write(this.values);
     this.controls.describe(this.values);
     this.update();
   }

@@ -22,7 +22,7 @@ export function copyLink(widget) {
 /** @param {EduWidget} widget */
 export function copyData(widget) {
   const { id, mechanism } = widget.spec;
-  const data = { widget: id, mechanism: mechanism.module, edited: widget.source !== null, values: widget.values };
+  const data = { widget: id, mechanism: mechanism.modules, edited: widget.source !== null, values: widget.values };
   const result = widget.answer ? { summary: widget.answer.summary, data: widget.answer.data } : null;
   const text = JSON.stringify({ ...data, result }, null, 2);
   return copy(widget, text, result ? "Values and result are copied as JSON." : "Values are copied as JSON; run live to add the result.");

@@ -20,12 +20,13 @@ export async function toggleEditor(widget) {
   opener.setAttribute("aria-expanded", "true");
   if (holder.childElementCount > 0) return;
 
-  const { source, module, names } = widget.spec.mechanism;
+  const { source, modules, names } = widget.spec.mechanism;
   const code = make("div", { class: "edu-lab__editor" }, make("pre", { tabindex: 0 }, make("code", {}, source)));
   const run = button("run-edit", python.running ? "Run this code" : `Run this code (loads ${widget.dataset.liveSize ?? "Python"})`);
   const stop = button("stop", "Stop");
   const restore = button("restore", "Restore the original");
-  const what = `The widget runs ${names.join(", ")} of ${module}. Change them and run: the picture above follows.`;
+  const parts = Object.entries(modules).map(([module, names]) => `${names.join(", ")} of ${module}`);
+  const what = `The widget runs ${parts.join("; ")}. Change them and run: the picture above follows.`;
   const printed = make("div", { class: "edu-editor__printed", hidden: true });
   holder.append(make("p", { class: "edu-editor__what" }, what), code, make("div", { class: "edu-bar" }, run, stop, restore), printed);
 

@@ -8,16 +8,11 @@ from tests.browser.conftest import CHAPTER
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+GENERATED = ("claims.html", "notices.html")
 PAGES = (
-    "index.html",
-    CHAPTER,
-    "notebooks/04b_fp4_cache.html",
-    "claims.html",
-    "glossary.html",
-    "sources.html",
-    "progress.html",
-    "instructor.html",
-    "notices.html",
+    *(f"{path.stem}.html" for path in sorted((ROOT / "course").glob("*.md"))),
+    *(f"notebooks/{path.stem}.html" for path in sorted((ROOT / "notebooks").glob("*.py"))),
+    *GENERATED,
 )
 
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./setup.mjs";
 
-const { applies, faultOf, makeFragment, parseFragment, parseValue, snap, stateKey, stepFrom } =
+const { applies, faultOf, makeFragment, optionOf, parseFragment, parseValue, sliderText, snap, stateKey, stepFrom, textOf } =
   await import("../../assets/js/controls.js");
 
 const value = { name: "value", kind: "slider", label: "Value", min: -8, max: 8, step: 0.05, when: { part: "one" } };
@@ -88,4 +88,42 @@ test("arrow keys go to the next number on the grid", () => {
 test("the sentence about wrong entries names them and the range", () => {
   assert.equal(faultOf(list, [2]), "Number 2 is not used: it has to be from −1 to 1.");
   assert.equal(faultOf(list, [0, 1, 2]), "Numbers 0, 1 and 2 are not used: they have to be from −1 to 1.");
+});
+
+const words = { name: "words", kind: "text", label: "Words", maxLength: 8, lines: 1, pattern: "[a-z %;]*", expected: "a to z" };
+const code = { name: "code", kind: "text", label: "Code", maxLength: 20, lines: 4 };
+const layer = { name: "layer", kind: "choice", label: "Layer", look: "search", options: { 2: "Layer 2 · full", 20: "Layer 20 · full", router: "Router" } };
+
+test("a text is kept as it is typed, or refused whole", () => {
+  assert.equal(textOf(words, "new york"), "new york");
+  assert.equal(textOf(words, "new york city"), null);
+  assert.equal(textOf(words, "New"), null);
+  assert.equal(textOf(code, "a\r\nb\rc"), "a\nb\nc");
+  assert.equal(textOf({ ...code, lines: 1 }, "a\nb"), "a b");
+  assert.equal(textOf({ ...code, maxLength: 1 }, "😀"), "😀", "a character is a code point, as in Python");
+});
+
+test("a text is a key of its own, with what separates controls as percent codes", () => {
+  assert.equal(stateKey([code, on], { code: "a;b%\n", on: true }, { code: "", on: false }), "code=a%3Bb%25%0A;on=1");
+});
+
+test("a text survives a link", () => {
+  const values = { code: "f(x) = 1 & 2\n#?+", on: true };
+  const fragment = makeFragment("widget-x", [code, on], values, { code: "", on: false });
+  assert.deepEqual(parseFragment("widget-x", [code, on], fragment), values);
+});
+
+test("a search means the option of that label, or the first that begins with the words or contains them", () => {
+  assert.equal(optionOf(layer, "layer 2 · full"), "2");
+  assert.equal(optionOf(layer, "layer 20"), "20");
+  assert.equal(optionOf(layer, "rout"), "router");
+  assert.equal(optionOf(layer, "full"), "2");
+  assert.equal(optionOf(layer, "engram"), null);
+  assert.equal(optionOf(layer, " "), null);
+});
+
+test("a slider of steps is read out by the name of its step", () => {
+  const steps = { name: "s", kind: "slider", label: "Step", min: 0, max: 2, step: 1, look: "steps", names: ["a", "b", "c"] };
+  assert.equal(sliderText(steps, 1), "b");
+  assert.equal(sliderText({ ...steps, names: [], unit: "tokens" }, 2), "2 tokens");
 });

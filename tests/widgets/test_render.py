@@ -126,7 +126,6 @@ def test_the_element_has_everything_the_contract_names():
     assert data["id"] == "fp4"
     assert data["values"]["value"] == 2.5
     assert data["defaults"]["value"] == 3.2
-    assert data["mechanism"]["module"] == "deepseek_edu.reference.quant"
     assert "def nearest_code" in data["mechanism"]["source"]
     assert [c["name"] for c in data["controls"]] == list(data["values"])
 

@@ -27,6 +27,8 @@ Classes used:
 `k-selected`           the interval, row or thing that is in use (rect, text)
 `k-cell` `k-cell--hot` a cell (rect) and a cell in focus; `k-cell--soft` a cell of less weight
 `k-arrow`              arrows and brackets (line, polyline, polygon)
+`k-pick`               a group that sets a control when it is clicked
+`k-box`                a thing with a name (rect): soft ground of its kind; with `k-box--off` when it does not run
 `k-series-1` … `-4`    chart series (polyline, circle, rect, text)
 =====================  ==============================================================================
 """
@@ -84,6 +86,10 @@ def element(tag: str, *children: str, **attributes: object) -> str:
     return f"<{' '.join(head)}>{body}</{tag}>" if body else f"<{' '.join(head)}/>"
 
 
+def _moved(x: float, y: float) -> str | None:
+    return f"translate({coordinate(x)} {coordinate(y)})" if x or y else None
+
+
 class Canvas:
     """A drawing surface. Methods append shapes in order and return nothing; `markup` is the finished drawing."""
 
@@ -126,9 +132,21 @@ class Canvas:
             element("polygon", points=" ".join(f"{coordinate(x)},{coordinate(y)}" for x, y in points), class_=style)
         )
 
-    def rect(self, x: float, y: float, width: float, height: float, style: str = "k-cell", radius: float = 0) -> None:
-        """A filled rectangle."""
-        self.add(element("rect", x=x, y=y, width=width, height=height, class_=style, rx=radius or None))
+    def rect(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        style: str = "k-cell",
+        radius: float = 0,
+        strength: float = 1,
+    ) -> None:
+        """A filled rectangle; `strength` from 0 to 1 is how much of its colour covers the ground."""
+        faint = None if strength >= 1 else max(0.0, strength)
+        self.add(
+            element("rect", x=x, y=y, width=width, height=height, class_=style, rx=radius or None, fill_opacity=faint)
+        )
 
     def circle(self, x: float, y: float, radius: float, style: str = "k-level") -> None:
         """A filled circle."""
@@ -192,8 +210,19 @@ class Canvas:
         Groups are also what precomputed states share: keep what changes with a control apart from what does not, and
         use the origin for what only moves.
         """
-        moved = f"translate({coordinate(x)} {coordinate(y)})" if x or y else None
+        moved = _moved(x, y)
         self.add(f'<g transform="{moved}">' if moved else "<g>")
+        yield
+        self.add("</g>")
+
+    @contextmanager
+    def pick(self, control: str, value: object, x: float = 0, y: float = 0) -> Iterator[None]:
+        """A group that sets a widget's control to a value when it is clicked.
+
+        A convenience for pointers alone: the control itself has to offer the same to a keyboard and a screen reader.
+        """
+        head = element("g", class_="k-pick", data_set=f"{control}={value}", transform=_moved(x, y))
+        self.add(head.removesuffix("/>") + ">")
         yield
         self.add("</g>")
 

@@ -127,7 +127,7 @@ from .parts import Metric, Metrics, Prose
 @widget(
     "{id}",
     title="{title}",
-    mechanism=("deepseek_edu.reference.quant", ("round_to_e2m1",)),
+    mechanism={{"reference.quant": ("round_to_e2m1",)}},
     source="report §2.4.4",
     chapter="04b_fp4_cache",
 )

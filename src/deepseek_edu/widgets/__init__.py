@@ -10,7 +10,7 @@ live result in the reader's browser. Importing this package loads no widget; `ge
 from collections.abc import Mapping
 from importlib import import_module
 
-from .contract import REGISTRY, Choice, ControlError, Numbers, Slider, Toggle, View, Widget, widget
+from .contract import REGISTRY, Choice, ControlError, Numbers, Slider, Text, Toggle, View, Widget, widget
 from .parts import Metric, Metrics, Prose, Steps, Table
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Slider",
     "Steps",
     "Table",
+    "Text",
     "Toggle",
     "View",
     "Widget",

@@ -1,6 +1,6 @@
 """The contract of a widget: a pure function of its controls that returns a `View`.
 
-    @widget("fp4", title="Store numbers in four bits", mechanism=("deepseek_edu.reference.quant", ("nearest_code",)))
+    @widget("fp4", title="Store numbers in four bits", mechanism={"reference.quant": ("nearest_code",)})
     def fp4(value: Slider(-8, 8, 0.05, "Value") = 3.2, ...) -> View: ...
 
 Controls are the annotations of the parameters (so a widget file does not postpone annotations), start values their
@@ -9,12 +9,24 @@ counts as the default, which is what makes settings that look the same the same 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from .controls import Choice, Control, ControlError, Numbers, Slider, Toggle
+from .controls import Choice, Control, ControlError, Numbers, Slider, Text, Toggle
 from .parts import View
 
-__all__ = ["REGISTRY", "Choice", "Control", "ControlError", "Numbers", "Slider", "Toggle", "View", "Widget", "widget"]
+__all__ = [
+    "REGISTRY",
+    "Choice",
+    "Control",
+    "ControlError",
+    "Numbers",
+    "Slider",
+    "Text",
+    "Toggle",
+    "View",
+    "Widget",
+    "widget",
+]
 
 
 @dataclass(frozen=True)
@@ -27,9 +39,10 @@ class Widget:
         function: the pure function.
         controls: by name, in the order they are shown.
         defaults: start value of each control, checked.
-        module, names: the mechanism a reader may edit: functions of one module of `reference`.
+        mechanism: what a reader may edit: {module of the package: its functions}.
         source: where the mechanism is described.
         chapter: the chapter it belongs to.
+        grid: choices and switches whose combinations are all computed in advance; along the others only one at a time.
     """
 
     id: str
@@ -37,10 +50,15 @@ class Widget:
     function: Callable[..., View]
     controls: Mapping[str, Control]
     defaults: Mapping[str, object]
-    module: str = ""
-    names: tuple[str, ...] = ()
+    mechanism: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     source: str = ""
     chapter: str = ""
+    grid: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All functions of the mechanism."""
+        return tuple(name for names in self.mechanism.values() for name in names)
 
     def check(self, values: Mapping[str, object]) -> dict[str, object]:
         """All control values in canonical form; missing ones are the defaults. Raises `ControlError`."""
@@ -72,12 +90,24 @@ class Widget:
 
 
 REGISTRY: dict[str, Widget] = {}
+_PACKAGE = __package__.partition(".")[0]
 
 
 def widget(
-    id: str, title: str, mechanism: tuple[str, tuple[str, ...]] = ("", ()), source: str = "", chapter: str = ""
+    id: str,
+    title: str,
+    mechanism: Mapping[str, tuple[str, ...]] | None = None,
+    source: str = "",
+    chapter: str = "",
+    grid: tuple[str, ...] | None = None,
 ) -> Callable[[Callable[..., View]], Callable[..., View]]:
-    """Register a function as a widget; it stays a plain function. Raises when its signature is no widget's."""
+    """Register a function as a widget; it stays a plain function. Raises when its signature is no widget's.
+
+    Args:
+        id, title, source, chapter: see `Widget`.
+        mechanism: {module: functions a reader may edit}, "reference.quant" for "deepseek_edu.reference.quant".
+        grid: see `Widget`; by default all choices and switches.
+    """
 
     def register(function: Callable[..., View]) -> Callable[..., View]:
         code = function.__code__
@@ -89,10 +119,10 @@ def widget(
         controls: dict[str, Control] = {}
         for name in names:
             control = function.__annotations__.get(name)
-            if not isinstance(control, (Slider, Choice, Toggle, Numbers)):
+            if not isinstance(control, Control):
                 raise TypeError(
                     f"widget {id!r}: parameter {name!r} is annotated with {control!r}, "
-                    "expected Slider(…), Choice(…), Toggle(…) or Numbers(…)"
+                    "expected Slider(…), Choice(…), Toggle(…), Numbers(…) or Text(…)"
                 )
             if name not in starts:
                 raise TypeError(f"widget {id!r}: parameter {name!r} has no default, expected a start value")
@@ -105,7 +135,21 @@ def widget(
                 target.check(other, wanted)
             controls[name] = control
         defaults = {name: control.check(name, starts[name]) for name, control in controls.items()}
-        REGISTRY[id] = Widget(id, title, function, controls, defaults, *mechanism, source=source, chapter=chapter)
+        switches = tuple(name for name, control in controls.items() if isinstance(control, (Choice, Toggle)))
+        for name in grid or ():
+            if name not in switches:
+                raise TypeError(f"widget {id!r}: grid names {name!r}, expected choices and switches: {switches}")
+        REGISTRY[id] = Widget(
+            id,
+            title,
+            function,
+            controls,
+            defaults,
+            {f"{_PACKAGE}.{module}": tuple(names) for module, names in (mechanism or {}).items()},
+            source,
+            chapter,
+            switches if grid is None else tuple(grid),
+        )
         return function
 
     return register

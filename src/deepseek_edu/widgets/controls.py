@@ -6,6 +6,7 @@ exactly `min + k·step`, rounded to the decimals of the step; a typed number is 
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -72,15 +73,24 @@ class _Grid:
 class Slider(_Grid):
     """A number on a slider.
 
-    `unit` follows it in the read-out and in the value text of screen readers; `stops` bounds how many of its values
-    are computed in advance where all choices are those of the start.
+    `unit` follows it in the read-out and in the value text of screen readers; `names`, one for each value, stand in its
+    place. `look="steps"` is for the steps of a procedure: buttons back, next and play beside the slider. `stops` bounds
+    how many of its values are computed in advance where all choices are those of the start.
     """
 
     unit: str = ""
     help: str = ""
     stops: int = 65
     when: Mapping[str, str] = field(default_factory=dict)
+    look: str = ""
+    names: tuple[str, ...] = ()
     kind = "slider"
+
+    def __post_init__(self) -> None:
+        if self.look not in ("", "steps"):
+            raise ValueError(f"Slider {self.label!r}: look is {self.look!r}, expected '' or 'steps'")
+        if self.names and len(self.names) != self.count + 1:
+            raise ValueError(f"Slider {self.label!r}: {len(self.names)} names, expected {self.count + 1}")
 
     def check(self, name: str, value: object) -> float:
         return self.number(name, value)
@@ -90,15 +100,22 @@ class Slider(_Grid):
 
     def text(self, value: float) -> str:
         """The value as it is read out."""
+        if self.names:
+            return self.names[self.index(value)]
         return fixed(value, self.places) + (f" {self.unit}" if self.unit else "")
 
     def spec(self) -> dict:
-        return {"min": self.min, "max": self.max, "step": self.step, "unit": self.unit}
+        spec = {"min": self.min, "max": self.max, "step": self.step, "unit": self.unit}
+        return {**spec, "look": self.look, "names": list(self.names)} if self.names or self.look else spec
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few options, `{value: label}`, as a select or as segments (radio buttons side by side)."""
+    """One of a few options, `{value: label}`.
+
+    `look` is "select", "segments" (radio buttons side by side) or "search": a field that finds an option by any part of
+    its label, for long lists.
+    """
 
     options: Mapping[str, str]
     label: str
@@ -108,8 +125,10 @@ class Choice:
     kind = "choice"
 
     def __post_init__(self) -> None:
-        if self.look not in ("select", "segments"):
-            raise ValueError(f"Choice {self.label!r}: look is {self.look!r}, expected 'select' or 'segments'")
+        if self.look not in ("select", "segments", "search"):
+            raise ValueError(f"Choice {self.label!r}: look is {self.look!r}, expected 'select', 'segments' or 'search'")
+        if self.look == "search" and len(set(self.options.values())) != len(self.options):
+            raise ValueError(f"Choice {self.label!r}: two options have the same label; a search needs one each")
 
     def check(self, name: str, value: object) -> str:
         if not isinstance(value, str) or value not in self.options:
@@ -154,14 +173,35 @@ class Toggle:
 class Numbers(_Grid):
     """A list of exactly `length` numbers, each with an input of its own: any finite number from `min` to `max`.
 
-    The step is what arrow keys move by, and names the numbers on its grid in keys; nothing is rounded to it.
+    The step is what arrow keys move by, and names the numbers on its grid in keys; nothing is rounded to it. `names`
+    label the inputs, by default their index. With `columns` > 0 the inputs stand in a table of so many columns, row by
+    row, labelled by `names` (one for each column) and `rows` (one for each row).
     """
 
     length: int = 16
     unit: str = ""
     help: str = ""
     when: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    columns: int = 0
+    rows: tuple[str, ...] = ()
     kind = "numbers"
+
+    def __post_init__(self) -> None:
+        wanted = self.columns or self.length
+        if self.names and len(self.names) != wanted:
+            raise ValueError(f"Numbers {self.label!r}: {len(self.names)} names, expected {wanted}")
+        if self.columns and (not self.names or self.length != self.columns * len(self.rows)):
+            raise ValueError(
+                f"Numbers {self.label!r}: {self.columns} columns and {len(self.rows)} rows for {self.length} numbers, "
+                "expected a name for each column and each row"
+            )
+
+    def name_of(self, index: int) -> str:
+        """What the input of this index is called."""
+        if self.columns:
+            return f"{self.rows[index // self.columns]}, {self.names[index % self.columns]}"
+        return self.names[index] if self.names else str(index)
 
     def check(self, name: str, value: object) -> tuple[float, ...]:
         if not isinstance(value, (list, tuple)) or len(value) != self.length:
@@ -194,4 +234,63 @@ class Numbers(_Grid):
         return {"min": self.min, "max": self.max, "step": self.step, "unit": self.unit, "length": self.length}
 
 
-Control = Slider | Choice | Toggle | Numbers
+@dataclass(frozen=True)
+class Text:
+    """Text a reader types: one line, or `lines` of it; code is shown in a code font.
+
+    Attributes:
+        max_length: most characters it can have.
+        lines: height of the field.
+        code: whether it is Python.
+        pattern: regular expression every text has to match as a whole, or "".
+        expected: the pattern in words, for the error.
+        samples: other texts that tests and measurements try.
+    """
+
+    max_length: int
+    label: str
+    lines: int = 1
+    code: bool = False
+    pattern: str = ""
+    expected: str = ""
+    samples: tuple[str, ...] = ()
+    help: str = ""
+    when: Mapping[str, str] = field(default_factory=dict)
+    kind = "text"
+
+    @property
+    def allowed(self) -> str:
+        """What a text has to be, in words."""
+        words = f"at most {self.max_length} characters"
+        return f"{words}, {self.expected}" if self.expected else words
+
+    def check(self, name: str, value: object) -> str:
+        if not isinstance(value, str):
+            raise ControlError(name, value, f"text of {self.allowed}")
+        text = value.replace("\r\n", "\n").replace("\r", "\n")
+        if self.lines == 1:
+            text = text.replace("\n", " ")
+        if len(text) > self.max_length:
+            raise ControlError(name, f"{len(text)} characters", f"text of {self.allowed}")
+        if self.pattern and re.fullmatch(self.pattern, text, re.DOTALL) is None:
+            raise ControlError(name, text, f"text of {self.allowed}")
+        return text
+
+    def key(self, value: str) -> str:
+        """The text itself, with the characters that separate controls written as percent codes."""
+        return "".join(f"%{ord(c):02X}" if c in "%;\n" else c for c in value)
+
+    def text(self, value: str) -> str:
+        return value
+
+    def spec(self) -> dict:
+        return {
+            "maxLength": self.max_length,
+            "lines": self.lines,
+            "code": self.code,
+            "pattern": self.pattern,
+            "expected": self.expected,
+        }
+
+
+Control = Slider | Choice | Toggle | Numbers | Text

@@ -98,10 +98,15 @@ class Stored:
 @widget(
     "fp4",
     title="Store numbers in four bits",
-    mechanism=(
-        "deepseek_edu.reference.quant",
-        ("nearest_code", "_tie_goes_up", "scale_e4m3_for_fp4", "scale_e8m0_for_fp4", "pack_nibbles"),
-    ),
+    mechanism={
+        "reference.quant": (
+            "nearest_code",
+            "_tie_goes_up",
+            "scale_e4m3_for_fp4",
+            "scale_e8m0_for_fp4",
+            "pack_nibbles",
+        )
+    },
     source="report §2.4.4",
     chapter="04b_fp4_cache",
 )

@@ -11,6 +11,7 @@ from importlib import import_module
 
 from . import get
 from .contract import Widget
+from .memo import forget
 from .parts import plain
 from .render import render_parts
 
@@ -50,34 +51,59 @@ def evaluate_json(id: str, values_json: str, source: str | None = None) -> str:
 
 
 def mechanism_source(widget: Widget) -> str:
-    """The text of the mechanism's functions for the editor: as in the package, docstrings cut to their first line."""
-    if not widget.module:
-        return ""
+    """The text of the mechanism's functions for the editor: as in the package, docstrings cut to their first line.
+
+    Where they come from several modules, a line such as `# deepseek_edu/reference/moe.py` stands above those of each.
+    """
     import inspect
 
-    module = import_module(widget.module)
-    return "\n\n".join(
-        _short_docstring(inspect.getsource(getattr(module, name))).rstrip() + "\n" for name in widget.names
-    )
+    sections = []
+    for name, functions in widget.mechanism.items():
+        module = import_module(name)
+        texts = (_short_docstring(inspect.getsource(getattr(module, function))).rstrip() for function in functions)
+        head = f"# {name.replace('.', '/')}.py\n" if len(widget.mechanism) > 1 else ""
+        sections.append(head + "\n\n".join(f"{text}\n" for text in texts))
+    return "\n\n".join(sections)
 
 
 @contextmanager
 def edited_mechanism(widget: Widget, source: str | None) -> Iterator[list[str]]:
-    """Run `source` in the mechanism's module for the time of the block.
+    """Run `source` in the mechanism's modules for the time of the block.
 
     Yields the functions of the mechanism that `source` did not define; they are the original ones.
     """
-    if source is None or not widget.module:
+    if source is None or not widget.mechanism:
         yield []
         return
-    namespace = import_module(widget.module).__dict__
-    before = dict(namespace)
+    namespaces = {name: import_module(name).__dict__ for name in widget.mechanism}
+    before = {name: dict(namespace) for name, namespace in namespaces.items()}
+    forget()
     try:
-        exec(compile(source, EDITED, "exec"), namespace)
-        yield [name for name in widget.names if namespace.get(name) is before[name]]
+        for name, text in _sections(widget, source):
+            exec(compile(text, EDITED, "exec"), namespaces[name])
+        yield [
+            function
+            for name, functions in widget.mechanism.items()
+            for function in functions
+            if namespaces[name].get(function) is before[name][function]
+        ]
     finally:
-        namespace.clear()
-        namespace.update(before)
+        for name, namespace in namespaces.items():
+            namespace.clear()
+            namespace.update(before[name])
+        forget()
+
+
+def _sections(widget: Widget, source: str) -> Iterator[tuple[str, str]]:
+    """The module and the text of each section; blank lines before it keep the line numbers of the whole."""
+    heads = {f"# {name.replace('.', '/')}.py": name for name in widget.mechanism}
+    current, lines = next(iter(widget.mechanism)), []
+    for number, line in enumerate(source.splitlines(keepends=True)):
+        if line.strip() in heads:
+            yield current, "".join(lines)
+            current, lines = heads[line.strip()], ["\n"] * number
+        lines.append(line)
+    yield current, "".join(lines)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""HTML of widgets: the parts of a view, the native inputs of its controls, and the whole element for a page.
+"""HTML of widgets: the parts of a view and the whole element for a page; the inputs are in inputs.py.
 
 Parts carry no ids, so that a precomputed part can be shown in any instance of the widget on a page.
 """
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from deepseek_edu.drawing.numbers import show
 from deepseek_edu.drawing.svg import element, escape
 
-from .contract import Choice, Numbers, Slider, Toggle, Widget
+from .contract import Widget
+from .inputs import control_specs, render_controls
 from .parts import Metrics, Prose, Steps, Table, View, kind_of
 
 _NOSCRIPT = (
@@ -76,84 +77,6 @@ def _steps(part: Steps) -> str:
 _RENDER = {"metrics": _metrics, "table": _table, "prose": _prose, "steps": _steps}
 
 
-def render_controls(widget: Widget, values: Mapping[str, object], prefix: str) -> str:
-    """The native inputs. `prefix` is the id of the element on its page."""
-    return "".join(_control(widget, name, values, f"{prefix}-{name}") for name in widget.controls)
-
-
-def _control(widget: Widget, name: str, values: Mapping[str, object], id: str) -> str:
-    control, value = widget.controls[name], values[name]
-    help_id = f"{id}-help" if control.help else None
-    label = escape(control.label)
-    described = f' aria-describedby="{escape(help_id)}"' if help_id else ""
-    tag, head = "div", f'<label class="edu-control__label" for="{escape(id)}">{label}</label>'
-    if isinstance(control, Slider):
-        text = escape(control.text(value))
-        body = (
-            f'<input type="range" id="{escape(id)}" min="{_js(control.min)}" max="{_js(control.max)}" '
-            f'step="{_js(control.step)}" value="{_js(value)}" aria-valuetext="{text}"{described}>'
-            f'<output for="{escape(id)}">{text}</output>'
-        )
-    elif isinstance(control, Toggle):
-        body = f'<input type="checkbox" id="{escape(id)}"{" checked" if value else ""}{described}>'
-    elif isinstance(control, Choice) and control.look == "select":
-        options = "".join(
-            f'<option value="{escape(key)}"{" selected" if key == value else ""}>{escape(words)}</option>'
-            for key, words in control.options.items()
-        )
-        body = f'<select id="{escape(id)}"{described}>{options}</select>'
-    else:
-        tag, head = "fieldset", f'<legend class="edu-control__label">{label}</legend>'
-        body = _segments(control, value, id) if isinstance(control, Choice) else _numbers(control, value, id)
-    note = f'<p class="edu-control__help" id="{escape(help_id)}">{escape(control.help)}</p>' if help_id else ""
-    look = f' data-look="{control.look}"' if isinstance(control, Choice) else ""
-    hidden = "" if widget.shown(name, values) else " hidden"
-    return (
-        f'<{tag} class="edu-control" data-control="{escape(name)}" data-kind="{control.kind}"{look}'
-        f"{described if tag == 'fieldset' else ''}{hidden}>{head}{body}{note}</{tag}>"
-    )
-
-
-def _segments(control: Choice, value: object, id: str) -> str:
-    return (
-        '<div class="edu-segments">'
-        + "".join(
-            f'<span class="edu-segment"><input type="radio" name="{escape(id)}" id="{escape(id)}-{index}" '
-            f'value="{escape(key)}"{" checked" if key == value else ""}>'
-            f'<label for="{escape(id)}-{index}">{escape(words)}</label></span>'
-            for index, (key, words) in enumerate(control.options.items())
-        )
-        + "</div>"
-    )
-
-
-def _numbers(control: Numbers, value: tuple[float, ...], id: str) -> str:
-    return (
-        '<div class="edu-numbers">'
-        + "".join(
-            f'<span class="edu-number"><label for="{escape(id)}-{index}">'
-            f'<span class="edu-visually-hidden">{escape(control.label)}, number </span>{index}</label>'
-            f'<input type="number" inputmode="decimal" id="{escape(id)}-{index}" min="{_js(control.min)}" '
-            f'max="{_js(control.max)}" step="any" value="{_js(item)}"></span>'
-            for index, item in enumerate(value)
-        )
-        + "</div>"
-    )
-
-
-def _js(value: float) -> str:
-    """A number the way HTML attributes and JavaScript write it."""
-    return str(int(value)) if value == int(value) else repr(float(value))
-
-
-def control_specs(widget: Widget) -> list[dict]:
-    """The controls as plain data for the page's script."""
-    return [
-        {"name": name, "kind": control.kind, "label": control.label, "when": dict(control.when), **control.spec()}
-        for name, control in widget.controls.items()
-    ]
-
-
 def render_widget(
     widget: Widget,
     values: Mapping[str, object] | None = None,
@@ -192,7 +115,11 @@ def render_widget(
         "controls": control_specs(widget),
         "defaults": _plain(widget.defaults),
         "values": _plain(checked),
-        "mechanism": {"module": widget.module, "names": list(widget.names), "source": mechanism_source(widget)},
+        "mechanism": {
+            "modules": {name: list(names) for name, names in widget.mechanism.items()},
+            "names": list(widget.names),
+            "source": mechanism_source(widget),
+        },
     }
     buttons = "".join(
         f'<button type="button" class="edu-button" data-action="{action}" hidden>{label}</button>'
@@ -204,7 +131,8 @@ def render_widget(
         f'<edu-widget id="{id}" data-widget="{escape(widget.id)}"{data}>'
         f'<section class="edu-widget" aria-labelledby="{id}-title">'
         f'<header class="edu-widget__head"><p class="edu-widget__kind">Widget</p>'
-        f'<{heading} class="edu-widget__title" id="{id}-title">{escape(widget.title)}</{heading}></header>'
+        f'<{heading} class="edu-widget__title" id="{id}-title">{escape(widget.title)}</{heading}>'
+        f"{_source(widget)}</header>"
         f'<form class="edu-controls"><fieldset disabled aria-label="Controls">{render_controls(widget, checked, id)}'
         f'</fieldset></form><div class="edu-view">{parts}</div>'
         f'<p class="edu-summary" role="status" aria-live="polite">{escape(view.summary)}</p>'
@@ -212,6 +140,14 @@ def render_widget(
         f'<div class="edu-editor" hidden></div><noscript><p class="edu-noscript">{_NOSCRIPT}</p></noscript>'
         f'<script type="application/json" class="edu-spec">{_script(spec)}</script></section></edu-widget>'
     )
+
+
+def _source(widget: Widget) -> str:
+    """What computes the widget, and where that is described."""
+    files = ", ".join(f"<code>{escape(name.split('.', 1)[1].replace('.', '/'))}.py</code>" for name in widget.mechanism)
+    words = [f"Computed by {files}" if files else "", escape(widget.source)]
+    text = " · ".join(filter(None, words))
+    return f'<p class="edu-widget__source">{text}</p>' if text else ""
 
 
 def _script(value: object) -> str:

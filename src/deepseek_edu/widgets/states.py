@@ -1,7 +1,8 @@
 """States computed at build time, so that a reader's first moves need no Python.
 
-Which states: for every combination of choices and switches, the start values; along each
-slider a bounded number of stops, all of them where the choices are those of the start, fewer elsewhere.
+Which states: for every combination of the choices and switches in the widget's grid (all, unless it says otherwise),
+the start values; from each, along every other choice and every slider alone, a bounded number of stops: all of them
+where the choices are those of the start, fewer elsewhere. Typed text and numbers need Python.
 A part is stored as pieces (groups of a drawing, single metrics, rows of a table), and each piece once.
 """
 
@@ -12,7 +13,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 
-from .contract import Choice, Slider, Toggle, Widget
+from .contract import Choice, Slider, Text, Toggle, Widget
 from .render import render_parts
 
 VERSION = 1
@@ -26,7 +27,8 @@ def state_key(widget: Widget, values: Mapping[str, object]) -> str:
     """The name of a state: `control=value` for every control in order, joined by `;`.
 
     A slider's value is its step index, a choice its option, a switch 0 or 1, a list its step indices joined by commas,
-    where `~7.125` stands for a number that lies between two steps.
+    where `~7.125` stands for a number that lies between two steps; a text is itself, with `%`, `;` and line ends as
+    percent codes.
     A hidden control counts as its default, whatever it was set to.
     """
     canonical = widget.canonical(values)
@@ -41,12 +43,13 @@ def planned(widget: Widget) -> Iterator[dict[str, object]]:
         for name, control in widget.controls.items()
         if isinstance(control, (Choice, Toggle))
     }
-    for options in itertools.product(*switches.values()):
-        base = {**widget.defaults, **dict(zip(switches, options, strict=True))}
-        if any(base[name] != widget.canonical(base)[name] for name in switches):
+    grid = {name: options for name, options in switches.items() if name in widget.grid}
+    for options in itertools.product(*grid.values()):
+        base = {**widget.defaults, **dict(zip(grid, options, strict=True))}
+        if any(base[name] != widget.canonical(base)[name] for name in grid):
             continue
         yield base
-        changed = sum(base[name] != widget.defaults[name] for name in switches)
+        changed = sum(base[name] != widget.defaults[name] for name in grid)
         for name, control in widget.controls.items():
             if not widget.shown(name, base):
                 continue
@@ -54,6 +57,9 @@ def planned(widget: Widget) -> Iterator[dict[str, object]]:
                 stops = STOPS_ELSEWHERE[min(changed, len(STOPS_ELSEWHERE)) - 1] if changed else control.stops
                 for index in _spread(control.count, stops):
                     yield {**base, name: control.at(index)}
+            elif name in switches and name not in grid:
+                for option in switches[name]:
+                    yield {**base, name: option}
 
 
 def _spread(count: int, stops: int) -> list[int]:
@@ -115,6 +121,8 @@ def random_values(widget: Widget, count: int, seed: int) -> Iterator[dict[str, o
                 values[name] = chance.choice(list(control.options))
             elif isinstance(control, Toggle):
                 values[name] = chance.random() < 0.5
+            elif isinstance(control, Text):
+                values[name] = chance.choice((widget.defaults[name], *control.samples))
             else:
                 values[name] = tuple(control.at(chance.randint(0, control.count)) for _ in range(control.length))
         yield values

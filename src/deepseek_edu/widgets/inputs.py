@@ -1,0 +1,152 @@
+"""The native inputs of a widget's controls, as HTML, and the controls as data for the page's script."""
+
+from collections.abc import Mapping
+
+from deepseek_edu.drawing.svg import escape
+
+from .contract import Choice, Control, Numbers, Slider, Text, Toggle, Widget
+
+
+def render_controls(widget: Widget, values: Mapping[str, object], prefix: str) -> str:
+    """The native inputs. `prefix` is the id of the element on its page."""
+    return "".join(_control(widget, name, values, f"{prefix}-{name}") for name in widget.controls)
+
+
+def control_specs(widget: Widget) -> list[dict]:
+    """The controls as plain data for the page's script."""
+    return [
+        {"name": name, "kind": control.kind, "label": control.label, "when": dict(control.when), **control.spec()}
+        for name, control in widget.controls.items()
+    ]
+
+
+def _control(widget: Widget, name: str, values: Mapping[str, object], id: str) -> str:
+    control, value = widget.controls[name], values[name]
+    help_id = f"{id}-help" if control.help else None
+    label = escape(control.label)
+    described = f' aria-describedby="{escape(help_id)}"' if help_id else ""
+    several = isinstance(control, Numbers) or getattr(control, "look", "") == "segments"
+    if several:
+        tag, head = "fieldset", f'<legend class="edu-control__label">{label}</legend>'
+    else:
+        tag, head = "div", f'<label class="edu-control__label" for="{escape(id)}">{label}</label>'
+    body = _body(control, value, id, described)
+    note = f'<p class="edu-control__help" id="{escape(help_id)}">{escape(control.help)}</p>' if help_id else ""
+    look = f' data-look="{control.look}"' if getattr(control, "look", "") else ""
+    hidden = "" if widget.shown(name, values) else " hidden"
+    return (
+        f'<{tag} class="edu-control" data-control="{escape(name)}" data-kind="{control.kind}"{look}'
+        f"{described if several else ''}{hidden}>{head}{body}{note}</{tag}>"
+    )
+
+
+def _body(control: Control, value: object, id: str, described: str) -> str:
+    if isinstance(control, Slider):
+        return _slider(control, value, id, described)
+    if isinstance(control, Toggle):
+        return f'<input type="checkbox" id="{escape(id)}"{" checked" if value else ""}{described}>'
+    if isinstance(control, Text):
+        return _text(control, value, id, described)
+    if isinstance(control, Numbers):
+        return _table(control, value, id) if control.columns else _numbers(control, value, id)
+    return {"select": _select, "segments": _segments, "search": _search}[control.look](control, value, id, described)
+
+
+def _slider(control: Slider, value: float, id: str, described: str) -> str:
+    text = escape(control.text(value))
+    field = (
+        f'<input type="range" id="{escape(id)}" min="{_js(control.min)}" max="{_js(control.max)}" '
+        f'step="{_js(control.step)}" value="{_js(value)}" aria-valuetext="{text}"{described}>'
+        f'<output for="{escape(id)}">{text}</output>'
+    )
+    if control.look != "steps":
+        return field
+    label = escape(control.label)
+    buttons = "".join(
+        f'<button type="button" class="edu-button edu-step" data-step="{step}" hidden>{words}'
+        f'<span class="edu-visually-hidden"> ({label})</span></button>'
+        for step, words in (("back", "Back"), ("next", "Next"), ("play", "Play"))
+    )
+    return f'{field}<div class="edu-stepper">{buttons}</div>'
+
+
+def _select(control: Choice, value: object, id: str, described: str) -> str:
+    options = "".join(
+        f'<option value="{escape(key)}"{" selected" if key == value else ""}>{escape(words)}</option>'
+        for key, words in control.options.items()
+    )
+    return f'<select id="{escape(id)}"{described}>{options}</select>'
+
+
+def _search(control: Choice, value: object, id: str, described: str) -> str:
+    options = "".join(f"<option>{escape(words)}</option>" for words in control.options.values())
+    return (
+        f'<input type="text" class="edu-text" list="{escape(id)}-options" autocomplete="off" spellcheck="false" '
+        f'id="{escape(id)}" value="{escape(control.options[value])}"{described}>'
+        f'<datalist id="{escape(id)}-options">{options}</datalist>'
+    )
+
+
+def _segments(control: Choice, value: object, id: str, described: str) -> str:
+    return (
+        '<div class="edu-segments">'
+        + "".join(
+            f'<span class="edu-segment"><input type="radio" name="{escape(id)}" id="{escape(id)}-{index}" '
+            f'value="{escape(key)}"{" checked" if key == value else ""}>'
+            f'<label for="{escape(id)}-{index}">{escape(words)}</label></span>'
+            for index, (key, words) in enumerate(control.options.items())
+        )
+        + "</div>"
+    )
+
+
+def _number(control: Numbers, item: float, id: str, index: int) -> str:
+    return (
+        f'<input type="number" inputmode="decimal" id="{escape(id)}-{index}" min="{_js(control.min)}" '
+        f'max="{_js(control.max)}" step="any" value="{_js(item)}"'
+    )
+
+
+def _numbers(control: Numbers, value: tuple[float, ...], id: str) -> str:
+    return (
+        '<div class="edu-numbers">'
+        + "".join(
+            f'<span class="edu-number"><label for="{escape(id)}-{index}">'
+            f'<span class="edu-visually-hidden">{escape(control.label)}, number </span>'
+            f"{escape(control.name_of(index))}</label>{_number(control, item, id, index)}></span>"
+            for index, item in enumerate(value)
+        )
+        + "</div>"
+    )
+
+
+def _table(control: Numbers, value: tuple[float, ...], id: str) -> str:
+    """Numbers as a table: names of columns above, of rows at the side; each input carries both in its own name."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in control.names)
+    rows = []
+    for row, name in enumerate(control.rows):
+        start = row * control.columns
+        cells = "".join(
+            f'<td>{_number(control, item, id, start + i)} aria-label="{escape(control.label)}: '
+            f'{escape(control.name_of(start + i))}"></td>'
+            for i, item in enumerate(value[start : start + control.columns])
+        )
+        rows.append(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>')
+    return (
+        f'<div class="edu-scroll" role="region" tabindex="0" aria-label="{escape(control.label)}">'
+        f'<table class="edu-numbers edu-numbers--table"><thead><tr><td></td>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _text(control: Text, value: str, id: str, described: str) -> str:
+    words = f' maxlength="{control.max_length}" autocomplete="off" autocapitalize="off" spellcheck="false"{described}'
+    style = ' class="edu-text edu-text--code"' if control.code else ' class="edu-text"'
+    if control.lines == 1:
+        return f'<input type="text" id="{escape(id)}"{style} value="{escape(value)}"{words}>'
+    return f'<textarea id="{escape(id)}"{style} rows="{control.lines}"{words}>\n{escape(value)}</textarea>'
+
+
+def _js(value: float) -> str:
+    """A number the way HTML attributes and JavaScript write it."""
+    return str(int(value)) if value == int(value) else repr(float(value))
