@@ -158,7 +158,7 @@ def test_every_trainable_parameter_gets_exactly_one_optimiser():
     trainable = [id(p) for _, p in model.named_parameters() if p.requires_grad]
     assert sorted(seen) == sorted(trainable)
     split = optimisers.split_parameters(model)
-    assert "layers.0.ffn.experts.w1" in split["matrices"]
+    assert "layers.0.ffn.experts.w13" in split["matrices"]
     assert split["queries"]["layers.0.attn.wq_b.weight"][1] == 4
     assert set(split["tables"]) == {
         "embed.weight",

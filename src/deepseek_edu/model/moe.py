@@ -1,9 +1,9 @@
 """Mixture of experts: a router picks a few small networks for each token; one shared network always runs.
 
-The experts' matrices lie in three stacked parameters, [E F C] and [E C F], so that an optimiser sees three tensors and
-a GPU one grouped product; in a state dict they have the released names, `experts.3.w1.weight`.
+The experts' matrices lie in two stacked parameters, [E 2 F C] and [E C F], so that an optimiser sees two tensors and a
+GPU two grouped products; in a state dict they have the released names, `experts.3.w1.weight`.
 
-Tokens are sorted by expert, so every expert works on one contiguous stretch. A token's own loop never appears.
+Tokens are sorted by expert, so every expert works on one contiguous stretch. A single token loops over its own experts.
 
 Source: report, sections 2.2 and 4.2.2; reference `Gate`, `Expert`, `MoE`; formulas in reference/moe.py.
 """
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from deepseek_edu.model import selection
-from deepseek_edu.model.linear import Matrix
+from deepseek_edu.model.linear import Stacked, product
 from deepseek_edu.model.norms import precise
 
 
@@ -71,7 +71,7 @@ class Gate(nn.Module):
     def forward(self, u, k, image_mask=None):
         """Return (scores [N E], experts [N k], weights [N k]) for tokens u [N C]; float32 or better."""
         c = self.config
-        logits = nn.functional.linear(precise(u), precise(self.weight)) / c.gate_temp  # N E
+        logits = product(precise(u), precise(self.weight)) / c.gate_temp  # N E
         scores = router_scores(logits, c.score_func)
         bias = self.bias
         if image_mask is not None and self.bias_vl is not None:
@@ -79,33 +79,42 @@ class Gate(nn.Module):
         return scores, *route(scores, bias, k, c.norm_topk_prob and k > 1, c.route_scale)
 
 
-class Expert(nn.Module):
-    """One SwiGLU network: w1 (gate) and w3 (up) [F C], w2 [C F]."""
+class Expert(Stacked):
+    """One SwiGLU network: w13 [2 F C], that is w1 (gate) and w3 (up); w2 [C F]."""
 
     def __init__(self, inner, config, where):
         super().__init__()
         self.limit = config.swiglu_limit
-        self.w1, self.w3 = Matrix(inner, config.dim, where), Matrix(inner, config.dim, where)
-        self.w2 = Matrix(config.dim, inner, where)
+        self.stack("w13", (2, inner, config.dim), where)
+        self.stack("w2", (config.dim, inner), where)
+
+    def released(self):
+        """Return where each released matrix lies."""
+        return {"w1.weight": ("w13", 0), "w2.weight": ("w2", ...), "w3.weight": ("w13", 1)}
 
     def forward(self, u):
         """Return (…, C)."""
-        return self.w2(clamped_swiglu(self.w1(u), self.w3(u), self.limit))
+        gate, up = product(u, self.w13.flatten(0, 1)).chunk(2, dim=-1)  # … F
+        return product(clamped_swiglu(gate, up, self.limit), self.w2)
 
 
-class Experts(nn.Module):
-    """All routed experts of a layer, stacked: w1 and w3 [E F C], w2 [E C F]."""
-
-    NAMES = ("w1", "w2", "w3")
+class Experts(Stacked):
+    """All routed experts of a layer: w13 [E 2 F C], that is w1 (gate) and w3 (up); w2 [E C F]."""
 
     def __init__(self, count, config, where):
         super().__init__()
         self.count, self.limit = count, config.swiglu_limit
-        inner, dim = config.moe_inter_dim, config.dim
-        for name, shape in (("w1", (inner, dim)), ("w2", (dim, inner)), ("w3", (inner, dim))):
-            stacked = nn.Parameter(torch.empty(count, *shape, **where))
-            nn.init.normal_(stacked, std=shape[1] ** -0.5)
-            setattr(self, name, stacked)
+        self.stack("w13", (count, 2, config.moe_inter_dim, config.dim), where)
+        self.stack("w2", (count, config.dim, config.moe_inter_dim), where)
+
+    def released(self):
+        """Return where each released matrix lies."""
+        places = {"w1": ("w13", 0), "w2": ("w2",), "w3": ("w13", 1)}
+        return {
+            f"{expert}.{name}.weight": (parameter, (expert, *index))
+            for name, (parameter, *index) in places.items()
+            for expert in range(self.count)
+        }
 
     def forward(self, u, experts, weights):
         """Return Σ over the chosen experts: [N C].
@@ -114,47 +123,37 @@ class Experts(nn.Module):
             u: [N C].
             experts: int64 [N k]; weights: [N k]; the weight multiplies the hidden vector before w2.
         """
+        weights = weights.to(u.dtype)
+        if len(u) == 1 and not u.is_cuda:
+            return self._one(u, experts[0].tolist(), weights.mT)
         order = experts.flatten().argsort(stable=True)  # N·k, by expert
         tokens = order // experts.shape[-1]
         counts = torch.bincount(experts.flatten(), minlength=self.count)  # E
-        outputs = self._sorted(u[tokens], weights.flatten()[order, None].to(u.dtype), counts)  # N·k C
+        outputs = self._sorted(u[tokens], weights.flatten()[order, None], counts)  # N·k C
         return torch.zeros_like(u).index_add(0, tokens, outputs)
+
+    def _one(self, u, experts, weights):
+        """Run a token u [1 C] through its experts; weights [k 1]."""
+        both = torch.cat([product(u, self.w13[expert].flatten(0, 1)) for expert in experts])  # k 2F
+        hidden = clamped_swiglu(*both.chunk(2, dim=-1), self.limit) * weights  # k F
+        outputs = [product(row, self.w2[expert]) for row, expert in zip(hidden.split(1), experts, strict=True)]
+        return torch.cat(outputs).sum(dim=0, keepdim=True)
 
     def _sorted(self, x, weights, counts):
         """Run every expert on its stretch of x [N·k C]."""
+        wide = self.w13.flatten(1, 2)  # E 2F C
         if x.is_cuda and x.dtype == torch.bfloat16:
             ends = counts.cumsum(0).int()
-            gate, up = (nn.functional.grouped_mm(x, w.mT, offs=ends) for w in (self.w1, self.w3))
+            gate, up = nn.functional.grouped_mm(x, wide.mT, offs=ends).chunk(2, dim=-1)
             hidden = clamped_swiglu(gate, up, self.limit) * weights
             return nn.functional.grouped_mm(hidden, self.w2.mT, offs=ends)
-        outputs, counts = [], counts.tolist()
-        stretches = zip(range(self.count), x.split(counts), weights.split(counts), strict=True)
-        for expert, some, weight in stretches:
+        counts, outputs = counts.tolist(), []
+        stretches = zip(x.split(counts), weights.split(counts), wide.unbind(), self.w2.unbind(), strict=True)
+        for some, weight, first, second in stretches:
             if len(some):
-                gate, up = some @ self.w1[expert].mT, some @ self.w3[expert].mT  # n F
-                outputs.append((clamped_swiglu(gate, up, self.limit) * weight) @ self.w2[expert].mT)
+                gate, up = product(some, first).chunk(2, dim=-1)  # n F
+                outputs.append(product(clamped_swiglu(gate, up, self.limit) * weight, second))
         return torch.cat(outputs) if outputs else x
-
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
-        for name in self.NAMES:
-            stacked = getattr(self, name)
-            for expert, matrix in enumerate((stacked if keep_vars else stacked.detach()).unbind()):
-                destination[f"{prefix}{expert}.{name}.weight"] = matrix
-
-    def _load_from_state_dict(self, state, prefix, metadata, strict, missing, unexpected, errors):
-        for name in self.NAMES:
-            stacked = getattr(self, name)
-            for expert in range(self.count):
-                key = f"{prefix}{expert}.{name}.weight"
-                if key not in state:
-                    missing.append(key)
-                elif state[key].shape != stacked.shape[1:]:
-                    errors.append(f"{key} must have shape {tuple(stacked.shape[1:])}; got {tuple(state[key].shape)}")
-                else:
-                    with torch.no_grad():
-                        stacked[expert].copy_(state[key])
-        known = {f"{prefix}{expert}.{name}.weight" for name in self.NAMES for expert in range(self.count)}
-        unexpected.extend(key for key in state if key.startswith(prefix) and key not in known)
 
 
 class MoE(nn.Module):
