@@ -11,8 +11,9 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from deepseek_edu.site import notebooks, notices
+from deepseek_edu.site import api, notebooks, notices
 from deepseek_edu.site.claims import LEDGER, Use, ledger_page, verified_ledger
 from deepseek_edu.site.edu import make_edu
 from deepseek_edu.site.errors import SourceError
@@ -24,13 +25,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Staged:
-    """The result: folders to render and to add, and the glossary's tooltips."""
+    """The result: folders to render and to add, the glossary's tooltips, the navigation of the API reference."""
 
     docs: Path
     edu: Path
     manifest: Path
     names: dict[str, str]
     abbreviations: dict[str, str]
+    reference: list[Any]
 
 
 def prepare(root: Path, work: Path, say: Say) -> Staged:
@@ -55,13 +57,15 @@ def prepare(root: Path, work: Path, say: Say) -> Staged:
         shutil.copytree(root / "assets" / "img", docs / "img")
     _write_ledger(root, pages, docs)
     generated(docs / "notices.md", notices.page(root), "package-lock.json")
+    wanted = api.INDEX in source_text(root, root / "mkdocs.yml")
+    reference = api.write(root, docs) if wanted else []
     used = {id for page in pages for id in page.uses.get("widget", [])}
     made = make_edu(root, work / "edu", used, root / ".cache", say)
     manifest = work / "manifest.json"
     manifest.write_text(json.dumps({"states": made.states, "live": made.live}, sort_keys=True), encoding="utf-8")
     words = root / "course" / "glossary.md"
     terms = glossary(source_text(root, words)) if words.exists() else {}
-    return Staged(docs, work / "edu", manifest, made.names, terms)
+    return Staged(docs, work / "edu", manifest, made.names, terms, reference)
 
 
 def generated(path: Path, text: str, source: str) -> None:

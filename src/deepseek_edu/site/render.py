@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from deepseek_edu.site.api import INDEX
 from deepseek_edu.site.errors import SiteError
 from deepseek_edu.site.locate import staged_line, where
 from deepseek_edu.site.prepare import Staged
@@ -90,10 +91,11 @@ def _relevant(said: str) -> str:
 
 
 def _config(root: Path, staged: Staged, out: Path) -> str:
-    """Return `mkdocs.yml` with folders, the glossary and our extension's options filled in."""
+    """Return `mkdocs.yml` with folders, the API reference, the glossary and our extension's options filled in."""
     config: dict[str, Any] = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))
     # relative to the file they stand in: Zensical takes no others
     config["docs_dir"], config["site_dir"] = staged.docs.name, out.name
+    config["nav"] = _filled(config.get("nav", []), staged.reference)
     options = {EXTENSION: {"root": str(root), "manifest": str(staged.manifest)}}
     if staged.abbreviations:
         options["abbr"] = {"glossary": staged.abbreviations}
@@ -103,3 +105,12 @@ def _config(root: Path, staged: Staged, out: Path) -> str:
         extensions.append({name: options.pop(name)} if name in options else extension)
     config["markdown_extensions"] = extensions
     return yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
+
+
+def _filled(nav: Any, reference: list[Any]) -> Any:
+    """Return the navigation with the pages of the API reference in place of the entry that stands for them."""
+    if isinstance(nav, list):
+        return [_filled(entry, reference) for entry in nav]
+    if isinstance(nav, dict):
+        return {title: reference if entry == INDEX else _filled(entry, reference) for title, entry in nav.items()}
+    return nav

@@ -1,0 +1,13 @@
+"""The API reference: pages made from the sources of the package, read statically, in reading order.
+
+    read.py       modules, functions and classes with their docstrings (griffe)
+    docstring.py  a docstring as HTML: paragraphs, aligned columns, lists of arguments, examples, links
+    names.py      where a name leads: other items, the same file in the other implementation
+    pages.py      Markdown pages and their place in the navigation
+
+Nothing is imported from what is described, so that the site builds without PyTorch.
+"""
+
+from deepseek_edu.site.api.pages import INDEX, nav_entry, write
+
+__all__ = ["INDEX", "nav_entry", "write"]
