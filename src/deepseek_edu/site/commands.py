@@ -168,16 +168,19 @@ def new_command(
             typer.echo(path.relative_to(root))
 
 
-def widgets_command() -> None:
-    """List the widgets with their controls.
+def widgets_command(
+    live: Annotated[bool, typer.Option(help="Also time them in Pyodide, the reader's Python.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the widgets: controls, mechanism, chapter, native and live time, bytes of the states computed in advance.
 
-    Example: `deepseek-edu widgets`
+    Example: `deepseek-edu widgets --no-live`
     """
-    from deepseek_edu import widgets
+    from deepseek_edu.site import widget_list
 
-    for name in widgets.names():
-        widget = widgets.get(name)
-        typer.echo(f"{name}: {widget.title} ({', '.join(widget.controls)})")
+    with told_plainly():
+        rows = widget_list.listed(find_root(), live, progress())
+    typer.echo(widget_list.as_json(rows) if as_json else widget_list.as_text(rows))
 
 
 def run_command(
