@@ -1,6 +1,6 @@
 """Write the pages of the API reference into the staged docs: one per file of the package, and an overview.
 
-Prose and headings are searched; signatures, lists of arguments and code are kept out of the index.
+Every first view loads the search index, so a page stands in it with its first paragraph and the names of its items.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _page(package: Package, module: Module, names: Names) -> str:
     if rest.strip():
         out.append(_excluded(docstring.blocks(rest, link)))
     if len(module.items) > 1:
-        out.append(_excluded(_contents(module, link)))
+        out.append(_contents(module))
     for item in module.items:
         out += _item(module, item, names, level=2)
         for member in item.members:
@@ -128,13 +128,14 @@ def _page(package: Package, module: Module, names: Names) -> str:
     return "\n\n".join(out) + "\n"
 
 
-def _contents(module: Module, link: docstring.Link) -> str:
+def _contents(module: Module) -> str:
+    """Return the list of the file's items; their names stand in the search index as words of the page."""
     rows = "".join(
         f'<dt><a href="#{item.anchor}"><code>{item.name}</code></a></dt>'
-        f"<dd>{docstring.text(_summary(item), lambda name: None) or item.kind}</dd>"
+        f"<dd data-search-exclude>{docstring.text(_summary(item), lambda name: None) or item.kind}</dd>"
         for item in module.items
     )
-    return f'<dl class="edu-api__contents">{rows}</dl>'
+    return f'<div class="edu-api"><dl class="edu-api__contents">{rows}</dl></div>'
 
 
 def _summary(item: Item) -> str:
@@ -149,12 +150,13 @@ def _item(module: Module, item: Item, names: Names, level: int) -> list[str]:
     other = f'<a href="{twin[1]}">in {twin[0]}</a>' if twin else ""
     kind = item.kind + (f" of {', '.join(item.bases)}" if item.bases else "")
     bar = f'<p class="edu-api__bar"><span>{html.escape(kind)}</span>{" · " if other else ""}{other}</p>'
+    attributes = f'#{item.anchor} .edu-api__name data-toc-label="{item.name}" data-search-exclude=1'
     out = [
-        f'{"#" * level} `{item.anchor}` {{ #{item.anchor} .edu-api__name data-toc-label="{item.name}" }}',
+        f"{'#' * level} `{item.anchor}` {{ {attributes} }}",
         _excluded(bar + docstring.code(item.signature, "python", f"Signature of {item.anchor}")),
     ]
     if summary := _summary(item):
-        out.append(f"<p>{docstring.text(summary, link)}</p>")
+        out.append(f"<p data-search-exclude>{docstring.text(summary, link)}</p>")
     told = dict(next((content for kind, content in parts if kind == "attributes"), []))
     inner = docstring.body(parts, link, without=("attributes",) if item.fields else ())
     inner += _fields(item.fields, told, link) if item.fields else ""
@@ -207,4 +209,5 @@ def _scroll(name: str) -> str:
 
 
 def _excluded(inner: str) -> str:
-    return f'<div class="edu-api" data-search-exclude>{inner}</div>'
+    """Keep a part out of the search index; the shell's exclusion ends with the first element of the same name."""
+    return f'<section class="edu-api" data-search-exclude>{inner}</section>'
