@@ -109,7 +109,8 @@ class CSA2(Attention):
         if plan.pool == "restricted":
             blocks = published.for_rows(published.pool, asked)
             size = c.candidate_topk_blocks * c.candidate_block_size
-            if gathering_pays(asked.width, count, size, c.index_n_heads):
+            own = not published.stale_index_keys
+            if own and gathering_pays(asked.width, count, size, c.index_n_heads):
                 choice = self._choose_in_pool(queries, weights, visible, blocks, cache)
                 published.choices[plan.index] = choice, asked
                 return choice
