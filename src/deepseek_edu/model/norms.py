@@ -15,7 +15,7 @@ def precise(x):
 def reciprocal_rms(x, eps):
     """Return (mean(x²) + eps)^(−1/2) over the last dimension, which is kept with length 1; float32 or better."""
     length = torch.linalg.vector_norm(precise(x), dim=-1, keepdim=True)  # no array of squares is made
-    return torch.rsqrt(length.square() / x.shape[-1] + eps)
+    return (length.square() / x.shape[-1] + eps).rsqrt()
 
 
 class RMSNorm(nn.Module):

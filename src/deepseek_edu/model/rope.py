@@ -6,19 +6,30 @@ fraction of a turn at position 10⁶; only their cosines and sines are rounded.
 Source: report, section 2.3; reference `precompute_freqs_cis` and `apply_rotary_emb`.
 """
 
-from dataclasses import dataclass
-
 import torch
+from torch import nn
 
 from deepseek_edu.model.norms import precise
 from deepseek_edu.reference.rope import layer_frequencies
 
 
-@dataclass(frozen=True)
 class Rotation:
-    """e^(i·angle) of every position's angles: complex [B T F], F = half of the rotated channels."""
+    """The turns of all positions of a tile.
 
-    turns: torch.Tensor
+    Attributes:
+        turns: e^(i·angle) of every position's angles, complex [B T F], F = half of the rotated channels.
+    """
+
+    def __init__(self, turns):
+        self.turns = turns
+        self._wider = {}
+
+    def of_width(self, width, inverse=False):
+        """Return the turns of vectors of this width, [B T width/2], 1 where channels stay; made once."""
+        if (width, inverse) not in self._wider:
+            turns = nn.functional.pad(self.turns, (width // 2 - self.turns.shape[-1], 0), value=1.0)
+            self._wider[width, inverse] = turns.conj().resolve_conj() if inverse else turns
+        return self._wider[width, inverse]
 
     @classmethod
     def at(cls, positions, config, ratio, dtype):
@@ -40,11 +51,8 @@ def rotate_tail(x, rotation, inverse=False):
     Returns:
         Shape and type of x.
     """
-    turns = rotation.turns.conj() if inverse else rotation.turns  # B T F
+    turns = rotation.of_width(x.shape[-1], inverse)  # B T D/2
     if x.ndim == 4:
-        turns = turns[:, :, None]  # B T 1 F
-    tail = 2 * turns.shape[-1]
-    kept, turning = x[..., : x.shape[-1] - tail], x[..., x.shape[-1] - tail :]
-    pairs = torch.view_as_complex(precise(turning).reshape(*turning.shape[:-1], -1, 2))  # … F
-    turned = torch.view_as_real(pairs * turns).flatten(-2)  # … 2F
-    return torch.cat([kept, turned.to(x.dtype)], dim=-1)
+        turns = turns[:, :, None]  # B T 1 D/2
+    pairs = torch.view_as_complex(precise(x).unflatten(-1, (-1, 2)))  # … D/2
+    return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
