@@ -1,7 +1,7 @@
 """Evaluate the expressions that pages contain: `[[= expr | format ]]` and numeric quiz answers.
 
-The names are the modules of `deepseek_edu.reference`, `math`, and a few builtins. Pages are part of the course's own
-source, so this is a convenience, not a sandbox.
+The names are the modules of `deepseek_edu.reference`, `accounting`, `config`, `math`, and a few builtins. Pages are
+part of the course's own source, so this is a convenience, not a sandbox.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ ALLOWED_BUILTINS = (
 BUILTINS = {name: getattr(builtins, name) for name in ALLOWED_BUILTINS.split()}
 
 
+BESIDE = ("accounting", "config")
+"""Modules of the package itself that pages may use; none of the reference has such a name."""
+
+
 @cache
 def module_names() -> frozenset[str]:
-    """Return the names of the reference modules."""
+    """Return the names of the modules that expressions may use."""
     package = importlib.import_module("deepseek_edu.reference")
-    return frozenset(module.name for module in pkgutil.iter_modules(package.__path__))
+    return frozenset((*BESIDE, *(module.name for module in pkgutil.iter_modules(package.__path__))))
 
 
 @cache
@@ -51,7 +55,8 @@ def evaluate(expression: str, place: Place) -> Any:
         code = _compiled(expression)
         names: dict[str, Any] = {"__builtins__": BUILTINS, "math": math}
         for name in _names_in(code) & module_names():
-            names[name] = importlib.import_module(f"deepseek_edu.reference.{name}")
+            folder = "deepseek_edu" if name in BESIDE else "deepseek_edu.reference"
+            names[name] = importlib.import_module(f"{folder}.{name}")
         return eval(code, names)
     except Exception as error:
         known = one_of([*module_names(), "math"])
