@@ -1,0 +1,243 @@
+"""DeepSeek-V4 here and in transformers: one configuration, equal weights, equal logits, and what each costs on a CPU.
+
+`python -m tests.bench.v4_peer` prints prefill of 2048 tokens, cached decode after it, and peak memory. Both run in
+float32 on two threads, in turn; the ratio of each pair counts.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from deepseek_edu.config import ModelConfig
+from deepseek_edu.model.v4_model import V4Model
+
+ROOT = Path(__file__).parents[2]
+THREADS = 2
+TOKENS = 2048
+STEPS = 24
+GAP = 2e-4
+"""Largest difference of logits of size 5 that float32 explains here: 8 layers, sums over 2048 numbers."""
+
+
+def benchmark_config():
+    """Eight layers (two windows, then CSA and HCA in turn), width 512, 32 experts of 256, four active: 114 M."""
+    ratios = (0, 0, 4, 128, 4, 128, 4, 128)
+    return ModelConfig(
+        generation="v4",
+        vocab_size=2048,
+        dim=512,
+        n_layers=8,
+        norm_eps=1e-6,
+        n_heads=8,
+        head_dim=128,
+        rope_head_dim=64,
+        q_lora_rank=128,
+        o_groups=4,
+        o_lora_rank=128,
+        window_size=128,
+        compress_ratios=ratios,
+        kv_source_layers=tuple(layer for layer, ratio in enumerate(ratios) if ratio),
+        index_source_layers=tuple(layer for layer, ratio in enumerate(ratios) if ratio == 4),
+        index_n_heads=8,
+        index_head_dim=64,
+        index_topk=64,
+        moe_inter_dim=256,
+        n_routed_experts=32,
+        n_activated_experts=4,
+        route_scale=1.5,
+        swiglu_limit=10.0,
+        n_hash_layers=2,
+    )
+
+
+def our_model(seed=0):
+    """V4Model with random weights; the same for the same seed."""
+    torch.manual_seed(seed)
+    model = V4Model(benchmark_config()).eval()
+    with torch.no_grad():  # what begins at 0 or 1 shall count too
+        for name, parameter in model.named_parameters():
+            if name.endswith(("attn_sink", ".ape", "gate.bias")):
+                parameter.normal_(std=0.1)
+    return model
+
+
+def parameters(model):
+    """How many numbers a model has."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def build_pair(seed=0):
+    """(V4Model, DeepseekV4ForCausalLM) with equal weights; refuses a pair whose logits differ."""
+    from tests.model.transformers_v4 import peer
+
+    ours = our_model(seed)
+    theirs = peer(ours.state_dict(), ours.config)
+    ids = token_ids(300)
+    with torch.no_grad():
+        got = ours.prefill(ids, ours.new_cache(quantized=False)).logits
+        expected = theirs(ids).logits
+    gap = float((got - expected).abs().max())
+    if not gap < GAP:
+        raise ValueError(f"the pair must give equal logits, within {GAP}; got a difference of {gap}")
+    return ours, theirs
+
+
+def token_ids(count, seed=1):
+    """Random ids [1 count]."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(benchmark_config().vocab_size, (1, count), generator=generator)
+
+
+class Ours:
+    """Prefill and decode of V4Model."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def prefill(self, ids):
+        self.cache = self.model.new_cache(quantized=False)
+        return self.model.prefill(ids, self.cache, logits="last").logits[:, -1]
+
+    def decode(self, ids):
+        return self.model.decode(ids, self.cache).logits[:, -1]
+
+
+class Theirs:
+    """Prefill and decode of DeepseekV4ForCausalLM."""
+
+    def __init__(self, model):
+        self.model = model
+
+    @torch.inference_mode()
+    def prefill(self, ids):
+        output = self.model(ids, use_cache=True, logits_to_keep=1)
+        self.cache = output.cache
+        return output.logits[:, -1]
+
+    @torch.inference_mode()
+    def decode(self, ids):
+        return self.model(ids, cache=self.cache, use_cache=True).logits[:, -1]
+
+
+@dataclass
+class Times:
+    """Seconds of one prefill and of one decode step (median)."""
+
+    prefill: float
+    step: float
+
+
+def times(side, ids, steps=STEPS):
+    """Run one side: a prefill of ids, then greedy steps."""
+    began = time.perf_counter()
+    token = side.prefill(ids).argmax(dim=-1)
+    prefill, took = time.perf_counter() - began, []
+    for _ in range(steps):
+        began = time.perf_counter()
+        token = side.decode(token[:, None]).argmax(dim=-1)
+        took.append(time.perf_counter() - began)
+    return Times(prefill, statistics.median(took))
+
+
+def compare(pairs=3, tokens=TOKENS):
+    """Measure both sides in turn: list of (Times of ours, Times of theirs)."""
+    torch.set_num_threads(THREADS)
+    ours, theirs = (kind(model) for kind, model in zip((Ours, Theirs), build_pair(), strict=True))
+    for side in (ours, theirs):
+        times(side, token_ids(tokens), 4)
+    return [(times(ours, token_ids(tokens)), times(theirs, token_ids(tokens))) for _ in range(pairs)]
+
+
+def prefill_operations(tokens=TOKENS):
+    """Multiplications and additions that the forward pass of a prompt needs, by the formulas of its mechanisms."""
+    c = benchmark_config()
+    head = c.n_heads * c.head_dim
+    each = c.dim * (c.q_lora_rank + c.head_dim) + c.q_lora_rank * head  # query and entry
+    each += head * c.o_lora_rank + c.o_groups * c.o_lora_rank * c.dim  # output
+    each += (c.n_activated_experts + 1) * 3 * c.dim * c.moe_inter_dim + c.dim * c.n_routed_experts
+    each += 2 * (2 + c.hc_mult) * c.hc_mult * c.hc_mult * c.dim  # coefficients
+    total = c.n_layers * each * tokens
+    for ratio in c.compress_ratios:
+        window = sum(min(t + 1, c.window_size) for t in range(tokens))
+        visible = [(t + 1) // ratio if ratio else 0 for t in range(tokens)]
+        if ratio == 4:
+            total += tokens * c.dim * 4 * (c.head_dim + c.index_head_dim)  # both compressors, two series each
+            total += tokens * (c.q_lora_rank * c.index_n_heads * c.index_head_dim + c.dim * c.index_n_heads)
+            total += sum(visible) * c.index_n_heads * c.index_head_dim
+            visible = [min(count, c.index_topk) for count in visible]
+        elif ratio:
+            total += tokens * c.dim * 2 * c.head_dim
+        total += (window + sum(visible)) * 2 * head
+    return 2 * total
+
+
+def matrix_rate(size=2048, runs=5):
+    """Operations per second of a large matrix product on this machine."""
+    a, b = torch.randn(2, size, size)
+    a @ b
+    took = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        a @ b
+        took.append(time.perf_counter() - began)
+    return 2 * size**3 / statistics.median(took)
+
+
+def peak_memory(side):
+    """Bytes that a fresh process holds at most while it loads one model and prefills: "ours" or "theirs"."""
+    command = [sys.executable, "-m", "tests.bench.v4_peer", "memory", side]
+    output = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    return json.loads(output.splitlines()[-1])["prefill"]
+
+
+def _memory(side):
+    """Print the bytes held at most, as JSON: with the model in memory, and after a prefill and a step.
+
+    The peer's weights are its own random ones, so that no copy is counted.
+    """
+    torch.set_num_threads(THREADS)
+    if side == "ours":
+        runner = Ours(our_model())
+    else:
+        from transformers import DeepseekV4ForCausalLM
+
+        from tests.model.transformers_v4 import peer_config
+
+        runner = Theirs(DeepseekV4ForCausalLM(peer_config(benchmark_config())).eval())
+    model = _most_held()
+    runner.decode(runner.prefill(token_ids(TOKENS)).argmax(dim=-1)[:, None])
+    print(json.dumps({"model": model, "prefill": _most_held()}))
+
+
+def _most_held():
+    """Peak resident bytes of this process; unlike getrusage's, they do not begin with those of its parent."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
+
+
+def main():
+    """Print the comparison."""
+    rounds = compare()
+    for what in ("prefill", "step"):
+        mine, other = ([getattr(side, what) for side in column] for column in zip(*rounds, strict=True))
+        ratio = statistics.median(b / a for a, b in zip(mine, other, strict=True))
+        unit, factor = ("tokens/s", lambda s: TOKENS / s) if what == "prefill" else ("ms", lambda s: 1e3 * s)
+        here, there = factor(statistics.median(mine)), factor(statistics.median(other))
+        print(f"{what:8} ours {here:8.1f} {unit}, transformers {there:8.1f} {unit}: {ratio:.2f} times as fast")
+    rate, prefill = matrix_rate(), statistics.median(side.prefill for side, _ in rounds)
+    share = prefill_operations() / prefill / rate
+    print(f"prefill  {prefill_operations() / 1e9:.0f} GFLOP, {share:.0%} of the matrix rate {rate / 1e9:.0f} GFLOP/s")
+    here, there = (peak_memory(side) for side in ("ours", "theirs"))
+    print(f"memory   ours {here / 1e6:.0f} MB, transformers {there / 1e6:.0f} MB at most")
+
+
+if __name__ == "__main__":
+    _memory(sys.argv[2]) if sys.argv[1:2] == ["memory"] else main()
