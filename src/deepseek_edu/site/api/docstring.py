@@ -68,10 +68,11 @@ def _block(lines: list[str], link: Link) -> str:
         items = re.split(r"\n[-*] ", "\n" + "\n".join(lines))[1:]
         return f"<ul>{''.join(f'<li>{text(_joined(item), link)}</li>' for item in items)}</ul>"
     words = " ".join(line.strip() for line in lines)
-    if words.startswith("Source:"):
-        told = text(words[7:].strip(), lambda name: _file_only(name, link))
-        return f'<p class="edu-api__from"><b>Source</b> {told}</p>'
-    return f"<p>{text(words, link)}</p>"
+    said, source, told = words.partition("Source: ")
+    shown = f"<p>{text(said.strip(), link)}</p>" if said else ""
+    if source:
+        shown += f'<p class="edu-api__from"><b>Source</b> {text(told, lambda name: _file_only(name, link))}</p>'
+    return shown
 
 
 def _file_only(name: str, link: Link) -> str | None:
@@ -217,6 +218,30 @@ def body(parts: Sections, link: Link, without: tuple[str, ...] = ()) -> str:
             )
             out.append(f'<dl class="edu-api__list">{rows}</dl>')
     return "".join(out)
+
+
+def conventions(doc: str) -> dict[str, str]:
+    """Return parameter → meaning from the table that a package has below a line `Arguments … :`.
+
+    >>> conventions("Arguments of one meaning everywhere:\\n\\n    w    weights\\n    eps  a small number")
+    {'w': 'weights', 'eps': 'a small number'}
+    """
+    found = re.search(r"(?m)^Arguments [^\n]*:\n\n(?P<table>(?:    .*\n?)+)", doc)
+    rows = columns([line[4:] for line in found["table"].rstrip("\n").split("\n")]) if found else []
+    return {row[0]: row[1] for row in rows}
+
+
+def completed(parts: Sections, names: Iterable[str], common: dict[str, str]) -> Sections:
+    """Add arguments that mean the same everywhere and of which a docstring therefore says nothing."""
+    told = [words for kind, content in parts if kind == "parameters" for pair in content for words in pair]
+    missing = [(name, common[name]) for name in names if name in common]
+    missing = [pair for pair in missing if not any(re.search(rf"\b{pair[0]}\b", words) for words in told)]
+    if not missing:
+        return parts
+    at = next((n for n, part in enumerate(parts) if part[0] == "parameters"), None)
+    if at is None:
+        return [*parts[:1], ("parameters", missing), *parts[1:]]
+    return [*parts[:at], ("parameters", [*parts[at][1], *missing]), *parts[at + 1 :]]
 
 
 def summary(parts: Sections) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from deepseek_edu.site.api import docstring
 from deepseek_edu.site.api.docstring import FILE
 from deepseek_edu.site.api.read import Item, Module, Package
 
@@ -20,14 +21,19 @@ class Names:
         packages: what is documented.
     """
 
-    def __init__(self, packages: Iterable[Package]) -> None:
+    def __init__(self, packages: Sequence[Package]) -> None:
         self.modules = {module.path: module for package in packages for module in package.modules}
         self.anchors = {path: set(_anchors(module.items)) for path, module in self.modules.items()}
+        self.conventions = {package.name: docstring.conventions(package.doc) for package in packages}
         homes: dict[tuple[str, str], list[str]] = {}
         for path, module in self.modules.items():
             for item in module.items:
                 homes.setdefault((module.package, item.name), []).append(path)
         self.homes = {key: paths[0] for key, paths in homes.items() if len(paths) == 1}
+
+    def common(self, module: Module) -> dict[str, str]:
+        """Return the arguments that mean the same in all files of a module's package."""
+        return self.conventions.get(module.package, {})
 
     def link(self, module: Module, given: Iterable[str] = ()) -> Callable[[str], str | None]:
         """Return the function from a name on the page of `module` to a relative address, or None.

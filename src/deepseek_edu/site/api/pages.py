@@ -144,7 +144,7 @@ def _summary(item: Item) -> str:
 
 def _item(module: Module, item: Item, names: Names, level: int) -> list[str]:
     """Return heading, signature, summary and the rest, each a block of the page."""
-    parts = docstring.sections(item.docstring)
+    parts = docstring.completed(docstring.sections(item.docstring), item.parameters, names.common(module))
     link = names.link(module, item.parameters)
     twin = names.twin(module, item.anchor)
     other = f'<a href="{twin[1]}">in {twin[0]}</a>' if twin else ""

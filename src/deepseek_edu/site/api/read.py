@@ -14,7 +14,8 @@ from typing import Any
 import griffe
 
 WIDTH = 84  # columns of a signature on one line
-SINGLE = ("config", "config_checks", "config_names", "config_presets", "verify")
+SINGLE = ("config", "verify")
+"""Beginnings of the names of files that stand beside the packages."""
 MANY = 9  # fields above which a constructor's signature leaves them to the table
 
 
@@ -137,7 +138,8 @@ def packages(root: Path) -> list[Package]:
         _ordered(root, whole["model"], "PyTorch"),
         _ordered(root, whole["accounting"], "Accounting"),
     ]
-    modules = tuple(_module(root, whole[name], name) for name in SINGLE)
+    single = sorted(name for name, part in whole.members.items() if part.is_module and name.startswith(SINGLE))
+    modules = tuple(_module(root, whole[name], name) for name in single)
     found.append(Package("", "Configuration and tools", "", (Group("", (*modules, _grading(root, whole["grading"]))),)))
     return found
 
