@@ -25,7 +25,7 @@ def residual(target, draft):
 
 
 def acceptance_probability(token, target, draft):
-    """Return min(1, P(y)/Q(y)); the drafter must have drawn y from Q, so Q(y) > 0.
+    """Return min(1, P(y)/Q(y)) for token y, target P [V] and draft Q [V]; y was drawn from Q, so Q(y) > 0.
 
     Raises ValueError where Q(y) is 0: then Q is not the distribution that y was drawn from.
     """

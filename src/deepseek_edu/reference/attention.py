@@ -29,7 +29,12 @@ def low_rank_query(u, down, gain, up, n_heads, eps):
 
 
 def shared_entry(u, weight, gain, eps):
-    """Return the vector that is key and value of all heads, before rotation: RMSNorm(wkv u), [T D]."""
+    """Return the vector that is key and value of all heads, before rotation: RMSNorm(wkv u), [T D].
+
+    Args:
+        u: [T C].
+        weight: wkv [D C].
+    """
     return norms.rms_norm(u @ weight.T, gain, eps)
 
 

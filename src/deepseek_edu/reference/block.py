@@ -9,7 +9,11 @@ from deepseek_edu.reference import mhc, norms
 
 
 def attention_input(streams, pre, w, config):
-    """Return what a layer's attention reads: RMSNorm of the collapsed streams, [T C]."""
+    """Return what a layer's attention reads: RMSNorm of the collapsed streams, [T C].
+
+    Args:
+        pre: [T S], how much of each stream is read.
+    """
     return norms.rms_norm(mhc.collapse(streams, pre), w["attn_norm.weight"], config.norm_eps)
 
 

@@ -100,6 +100,9 @@ class Cache:
 
         Returns:
             Cache with empty windows; replay.py makes it usable.
+
+        Raises:
+            ValueError: the length is no such number.
         """
         ratios = [self.config.compress_ratios[layer] for layer in self.entries]
         if not 0 <= length <= self.stored or any(length % ratio for ratio in ratios):

@@ -8,6 +8,8 @@
 
 With transient=False only the global memory is written: what a later request with the same beginning needs (replay.py).
 A file is written beside its place and moved there when complete, so an interrupted save leaves the old file whole.
+
+Source: what is kept: report, section 3.2.1; the format is our own.
 """
 
 import hashlib
@@ -19,8 +21,8 @@ import numpy as np
 
 from deepseek_edu.reference import cache as caches
 
-MAGIC = b"DSKVFILE"
-VERSION = 1
+MAGIC = b"DSKVFILE"  # first bytes of every file
+VERSION = 1  # of the format; files of another are refused
 
 
 class CacheFileError(ValueError):

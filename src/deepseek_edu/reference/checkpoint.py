@@ -19,7 +19,9 @@ from deepseek_edu.reference import linear, quant
 from deepseek_edu.reference import weights as names
 
 PLAIN = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "U8": "u1", "I8": "i1"}
+"""Types of safetensors that NumPy has, by its names."""
 ONE_BYTE = {"F8_E4M3", "F8_E8M0", "I8", "U8", "BOOL"}
+"""Types whose bytes are codes, or read alike with and without a sign."""
 
 
 class Checkpoint:
@@ -62,7 +64,14 @@ class Checkpoint:
                 self.tensors[name] = (file, entry["dtype"], tuple(entry["shape"]), 8 + length + first, last - first)
 
     def raw(self, name):
-        """Return the stored numbers: uint8 for one-byte formats, float32 for BF16, else the type of the file."""
+        """Return the stored numbers: uint8 for one-byte formats, float32 for BF16, else the type of the file.
+
+        Args:
+            name: of a tensor in the folder.
+
+        Raises:
+            ValueError: it has a type that this program does not read.
+        """
         file, dtype, shape, first, count = self.tensors[name]
         with file.open("rb") as stream:
             stream.seek(first)
@@ -93,6 +102,7 @@ class Checkpoint:
         """Return a tensor as numbers: float32 for quantised ones.
 
         Args:
+            name: of a tensor in the folder.
             keep_scale: the scales are a parameter of their own (Engram tables); do not multiply by them.
         """
         dtype, scale = self.tensors[name][1], self.scale_of(name)

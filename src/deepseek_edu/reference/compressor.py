@@ -46,6 +46,9 @@ def pool(values, gates, ratio):
     Returns:
         [N D].
 
+    Raises:
+        ValueError: the last group is not whole.
+
     >>> pool(np.array([[1.0], [3.0]]), np.zeros((2, 1)), 2).tolist()
     [[2.0]]
     """
@@ -74,6 +77,9 @@ def split_groups(first_position, waiting, values, ratio):
 
     Returns:
         (number of the first entry that becomes complete, rows of the complete groups [N·ratio D']).
+
+    Raises:
+        ValueError: more or fewer tokens wait than the open group has.
     """
     if len(waiting) != first_position % ratio:
         raise ValueError(f"waiting must hold {first_position % ratio} tokens of the open group; got {len(waiting)}")

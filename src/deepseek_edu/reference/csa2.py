@@ -65,7 +65,14 @@ def store_global(u, position, w, plan, cache, frequencies):
 
 
 def choose(u, narrow, positions, w, plan, cache, frequencies, published):
-    """Choose the entries of each token (full and reindex mode) and publish them: int64 [T K]."""
+    """Choose the entries of each token (full and reindex mode) and publish them.
+
+    Args:
+        narrow: [T R], the low-rank query.
+
+    Returns:
+        int64 [T K], entry numbers in rising order, −1 behind them.
+    """
     config = cache.config
     queries = indexer.index_queries(narrow, w["indexer.wq_b.weight"], config.index_n_heads)  # T Hi Di
     queries = rope.rotate_tail(queries, positions[:, None], frequencies)

@@ -50,11 +50,13 @@ def insert_context(main_hidden, position, stages, cache, frequencies):
 
 
 def attend_block(u, position, w, ring, config, frequencies):
-    """Attention of the rows of a block: [block C] from u [block C].
+    """Attention of the rows of a block: [block C].
 
     Args:
+        u: [block C].
         position: of the first row; the context window ends just before it.
         w: attention weights of the stage by released name.
+        ring: Ring, the stage's context window; only read.
     """
     positions = position + np.arange(len(u))
     query_weights = (w["wq_a.weight"], w["q_norm.weight"], w["wq_b.weight"])
@@ -73,7 +75,7 @@ def attend_block(u, position, w, ring, config, frequencies):
 
 
 def greedy(logits, _row):
-    """Take the most likely token; ties go to the lower id."""
+    """Take the most likely token of logits [V]; ties go to the lower id."""
     return int(np.argmax(logits))
 
 

@@ -19,7 +19,12 @@ from deepseek_edu.reference import norms
 
 
 def index_keys(entries, weight, gain, eps):
-    """Return RMSNorm(wk c) of latents [N D] that are not rotated yet: [N Di]; rotation and FP4 come after it."""
+    """Return the index keys: RMSNorm(wk c), [N Di]; rotation and FP4 come after it.
+
+    Args:
+        entries: c [N D], latents that are not rotated yet.
+        weight: wk [Di D].
+    """
     return norms.rms_norm(entries @ weight.T, gain, eps)
 
 

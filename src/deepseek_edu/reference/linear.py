@@ -34,6 +34,9 @@ def block_size(shape, scale_shape):
 
     Of several that fit, 32 is taken (V4.1), then 128 (V4), then the smallest.
 
+    Raises:
+        ValueError: none fits.
+
     >>> block_size((1280, 5120), (40, 160)), block_size((1024, 4096), (8, 32))
     (32, 128)
     """
@@ -44,7 +47,11 @@ def block_size(shape, scale_shape):
 
 
 def dequantize_fp4_weight(packed, scale_bytes):
-    """Read an FP4 matrix: float32 [O I] from packed codes uint8 [O I/2] and scale bytes uint8 [O I/32]."""
+    """Read an FP4 matrix: float32 [O I] from packed codes uint8 [O I/2] and scale bytes uint8 [O I/32].
+
+    Raises:
+        ValueError: the two shapes do not belong together.
+    """
     rows, half = np.shape(packed)
     if np.shape(scale_bytes) != (rows, 2 * half // 32) or half % 16:
         raise ValueError(f"packed {np.shape(packed)} needs scales {(rows, half / 16)}; got {np.shape(scale_bytes)}")

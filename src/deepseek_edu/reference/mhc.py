@@ -63,6 +63,9 @@ def split_mixes(mixes, scale, base, streams, iterations, eps):
         base: [2S+S²], added after scaling.
         streams: S.
         iterations, eps: of `sinkhorn`; eps is also added to pre, not to post.
+
+    Returns:
+        Coefficients.
     """
     n = streams
     pre = activations.sigmoid(mixes[:, :n] * scale[0] + base[:n]) + eps  # T S
@@ -78,6 +81,9 @@ def coefficients(streams, projection, base, scale, config):
         streams: [T S C].
         projection: fn [2S+S²  S·C]; base [2S+S²]; scale [3].
         config: for norm_eps, hc_mult, hc_sinkhorn_iters, hc_eps.
+
+    Returns:
+        Coefficients.
 
     One root mean square is taken over all S·C numbers of a token, after the projection and without a gain; the result
     is the same as normalising first.
@@ -122,6 +128,9 @@ def traffic(streams, width, passes="single"):
     Args:
         streams, width: S and C.
         passes: "three-kernel", "two-pass" or "single".
+
+    Raises:
+        ValueError: another word for passes.
 
     >>> [traffic(4, 1, p) for p in ("three-kernel", "two-pass", "single")]
     [20, 14, 10]

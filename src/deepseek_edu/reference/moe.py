@@ -17,7 +17,17 @@ from deepseek_edu.reference import activations
 
 
 def router_scores(u, weight, score_func="sqrtsoftplus", temperature=1.0):
-    """Return the positive score of every expert for every token: [T E] from u [T C] and weight [E C]."""
+    """Return the positive score of every expert for every token: [T E].
+
+    Args:
+        u: [T C].
+        weight: [E C].
+        score_func: "sqrtsoftplus" (√log(1 + e^x)), "sigmoid" or "softmax".
+        temperature: divides the logits.
+
+    Raises:
+        ValueError: another score_func.
+    """
     logits = u @ weight.T / temperature  # T E
     if score_func == "sqrtsoftplus":
         return np.sqrt(activations.softplus(logits))
@@ -148,7 +158,7 @@ def sequence_balance_loss(scores, experts, weight=1e-4):
         weight: factor of the loss (report: 1e-4).
 
     Returns:
-        weight · Σ_e f_e p_e with f_e = E/(kT) · (tokens of expert e) and p_e the mean share of e in the scores; it is
+        float: weight · Σ_e f_e p_e with f_e = E/(kT) · (tokens of expert e) and p_e the mean share of e in the scores; it is
         `weight` when both are even.
 
     >>> float(sequence_balance_loss(np.ones((2, 2)), np.array([[0], [1]]), 1.0))

@@ -16,8 +16,8 @@ single matrix gets is not written there; `update_rule` follows the wording.
 
 import numpy as np
 
-STEEP = (3.4445, -4.7750, 2.0315)
-EXACT = (2.0, -1.5, 0.5)
+STEEP = (3.4445, -4.7750, 2.0315)  # first phase of Newton–Schulz: small singular values grow fast
+EXACT = (2.0, -1.5, 0.5)  # second phase: all of them go to 1
 
 
 def update_rule(name):
@@ -39,7 +39,14 @@ def update_rule(name):
 
 
 def learning_rate(tokens, step, peak=2.6e-4, final=2.6e-5, warmup_steps=2000, hold=28e12, end=40e12):
-    """Return the learning rate after `tokens` tokens (`step` counts steps, for the warm-up only).
+    """Return the learning rate: a linear rise, a long hold, half a cosine down to the final value.
+
+    Args:
+        tokens: trained on so far.
+        step: steps done so far, for the warm-up only.
+        peak, final: highest and last rate.
+        warmup_steps: length of the rise; 0 for none.
+        hold, end: tokens at which the fall begins and ends.
 
     >>> [round(learning_rate(t, 10**6) * 1e5, 2) for t in (1e12, 28e12, 34e12, 40e12, 45e12)]
     [26.0, 26.0, 14.3, 2.6, 2.6]
@@ -50,7 +57,12 @@ def learning_rate(tokens, step, peak=2.6e-4, final=2.6e-5, warmup_steps=2000, ho
 
 
 def nesterov(gradient, momentum, decay=0.95):
-    """Return (look-ahead gradient, new momentum): M ← μM + G, Ĝ = μM + G."""
+    """Return (look-ahead gradient, new momentum): M ← μM + G, Ĝ = μM + G.
+
+    Args:
+        gradient, momentum: G and M, of any one shape.
+        decay: μ.
+    """
     momentum = decay * momentum + gradient
     return decay * momentum + gradient, momentum
 
@@ -87,7 +99,7 @@ def muon_step(weight, gradient, momentum, rate, heads=1, decay=0.1, size=0.18, i
         decay: of the weights; size: root mean square of the update; inertia: momentum factor.
 
     Returns:
-        (weight, momentum).
+        (weight, momentum), shapes as given.
 
     Raises:
         ValueError: heads does not divide the rows.
@@ -102,7 +114,19 @@ def muon_step(weight, gradient, momentum, rate, heads=1, decay=0.1, size=0.18, i
 
 
 def adamw_step(weight, gradient, first, second, step, rate, betas=(0.9, 0.95), eps=1e-20, decay=0.1):
-    """Change any array by AdamW; step counts from 1. Returns (weight, first moment, second moment)."""
+    """Change any array by AdamW.
+
+    Args:
+        weight, gradient, first, second: of one shape; the two moments are 0 at the beginning.
+        step: counts from 1.
+        rate: learning rate.
+        betas: how much of the moments is kept.
+        eps: added to the root of the second moment.
+        decay: share of the weight that goes in one step, times the rate.
+
+    Returns:
+        (weight, first moment, second moment), shapes as given.
+    """
     first = betas[0] * first + (1 - betas[0]) * gradient
     second = betas[1] * second + (1 - betas[1]) * np.square(gradient)
     mean, square = first / (1 - betas[0] ** step), second / (1 - betas[1] ** step)
@@ -117,6 +141,9 @@ def balance(matrix, rounds=11, threshold=1e-3, eps=1e-20):
 
     Args:
         matrix: [V n].
+        rounds: divisions; odd, so that rows come last.
+        threshold: share of the mean length up to which a row counts as hardly seen.
+        eps: added to every length.
 
     Returns:
         [V n], times √n.
@@ -132,8 +159,14 @@ def balance(matrix, rounds=11, threshold=1e-3, eps=1e-20):
 def balanced_step(weight, gradient, momentum, rate, size=0.18, inertia=0.95):
     """Change a table: momentum, balanced, no weight decay; Engram tables use five times the rate.
 
+    Args:
+        weight, gradient, momentum: [V n].
+        rate: learning rate.
+        size: root mean square of the update.
+        inertia: momentum factor.
+
     Returns:
-        (weight, momentum).
+        (weight, momentum), shapes as given.
     """
     ahead, momentum = nesterov(gradient, momentum, inertia)
     return weight - rate * size * balance(ahead), momentum

@@ -30,8 +30,8 @@ import numpy as np
 
 from deepseek_edu.reference.checks import integers, real_numbers
 
-FP4_MAX = 6.0
-FP8_MAX = 448.0
+FP4_MAX = 6.0  # largest magnitude of E2M1
+FP8_MAX = 448.0  # largest magnitude of E4M3
 
 E2M1_LEVELS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], dtype=np.float32)
 """The eight magnitudes of E2M1 (2 exponent bits, 1 mantissa bit); the position is the code without its sign."""
@@ -454,7 +454,7 @@ def fp8_bytes(n, block):
 
 
 def bits_per_value(block):
-    """Return the bits that a four-bit value costs with its share of the scale byte.
+    """Return the bits that a four-bit value costs in a block of `block` values, with its share of the scale byte.
 
     >>> bits_per_value(16), bits_per_value(32)
     (4.5, 4.25)

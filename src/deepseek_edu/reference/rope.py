@@ -18,6 +18,9 @@ import numpy as np
 def rope_frequencies(width, theta):
     """Return the angle per position of each pair: f_i = theta^(−2i/width), float64 [width/2].
 
+    Raises:
+        ValueError: width is odd or not positive.
+
     >>> rope_frequencies(4, 100.0).tolist()
     [1.0, 0.1]
     """
@@ -103,7 +106,11 @@ def rotate(x, positions, frequencies, inverse=False):
 
 
 def rotate_tail(x, positions, frequencies, inverse=False):
-    """Turn the last 2F channels of x (…, D) and keep the others; arguments as in `rotate`."""
+    """Turn the last 2F channels of x (…, D) and keep the others; arguments as in `rotate`.
+
+    Raises:
+        ValueError: x has fewer channels.
+    """
     tail = 2 * len(frequencies)
     if x.shape[-1] < tail:
         raise ValueError(f"x must have at least {tail} channels to turn; got {x.shape[-1]}")

@@ -85,6 +85,11 @@ def capacity(confidence, steps_per_second):
 def lagged_lengths(confidence, earlier_confidence, steps_per_second):
     """Take the total from the step before and spread it by the present confidences.
 
+    Args:
+        confidence: [R k], of the drafts of every request now.
+        earlier_confidence: [R' k], of the step before.
+        steps_per_second: as in `capacity`.
+
     Returns:
         (lengths int64 [R], drafts in all, tokens expected).
     """
@@ -123,6 +128,7 @@ def fit_temperatures(logits, accepted, grid=None, bins=15):
         logits: [n k], of drafts.
         accepted: [n], how many drafts stood.
         grid: temperatures to try; 0.25 … 4 by default.
+        bins: as in `calibration_error`.
 
     Returns:
         float64 [k]: those that make the survival probability of each position best calibrated, given the ones before.

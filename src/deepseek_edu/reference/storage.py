@@ -11,7 +11,12 @@ from deepseek_edu.reference import quant
 
 
 class PlainRows:
-    """Rows kept as they are, in one NumPy type."""
+    """Rows kept as they are.
+
+    Args:
+        width: numbers in a row.
+        dtype: NumPy type in which they are kept.
+    """
 
     def __init__(self, width, dtype=np.float64):
         self.width, self.dtype = width, np.dtype(dtype)
@@ -27,7 +32,12 @@ class PlainRows:
 
 
 class FP8Rows:
-    """Window entries: E4M3 codes with one power-of-two scale byte for 32 values."""
+    """Window entries: E4M3 codes with one power-of-two scale byte for 32 values.
+
+    Args:
+        width: numbers in a row, a multiple of 32.
+        dtype: NumPy type of what is read back.
+    """
 
     def __init__(self, width, dtype=np.float64):
         self.width, self.dtype, self.block = width, np.dtype(dtype), 32
@@ -46,7 +56,14 @@ class FP8Rows:
 
 
 class FP4Rows:
-    """Compressed entries (E4M3 scale for 16 values) or index keys (power-of-two scale for 32): two codes in a byte."""
+    """Compressed entries (E4M3 scale for 16 values) or index keys (power-of-two scale for 32): two codes in a byte.
+
+    Args:
+        width: numbers in a row, a multiple of the block.
+        scale_kind: "e4m3" or "e8m0".
+        block: numbers that share a scale, even.
+        dtype: NumPy type of what is read back.
+    """
 
     def __init__(self, width, scale_kind, block, dtype=np.float64):
         self.width, self.dtype, self.scale_kind, self.block = width, np.dtype(dtype), scale_kind, block
@@ -110,13 +127,21 @@ class Entries:
         self.count = needed
 
     def truncate(self, count):
-        """Keep the first `count` rows."""
+        """Keep the first `count` rows.
+
+        Raises:
+            ValueError: there are fewer.
+        """
         if not 0 <= count <= self.count:
             raise ValueError(f"count must be 0 … {self.count}; got {count}; rows that were never stored cannot be kept")
         self.count = count
 
     def read(self, rows=None):
-        """Return all rows [n width], or those with the given numbers (any shape, then width)."""
+        """Return all rows [n width], or those with the given numbers (any shape, then width).
+
+        Raises:
+            IndexError: a number of a row that is not stored.
+        """
         if rows is None:
             return self.row_format.decode([part[: self.count] for part in self._parts])
         rows = np.asarray(rows)

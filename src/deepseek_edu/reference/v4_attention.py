@@ -23,6 +23,9 @@ def hadamard(x):
 
     Products of two vectors that are both turned stay the same; single large channels are spread out before rounding.
 
+    Raises:
+        ValueError: the length is no power of two.
+
     >>> hadamard(np.array([1.0, 0.0])).round(4).tolist()
     [0.7071, 0.7071]
     """
@@ -38,7 +41,12 @@ def hadamard(x):
 
 
 def read_back_entry(entry, rope_width, quantized):
-    """Return entries as stored: all but the last `rope_width` channels in FP8, 64 to a scale; or unchanged."""
+    """Return entries [N D] as stored: all but the last `rope_width` channels in FP8, 64 to a scale; or unchanged.
+
+    Args:
+        entry: [N D].
+        rope_width: channels that turn; they are kept in the type of the entry.
+    """
     if not quantized or not len(entry):
         return entry
     kept = entry.shape[-1] - rope_width
@@ -50,6 +58,9 @@ def choose(u, narrow, w, config, frequencies, quantized):
     """Return the entries each token of a sequence chooses: int64 [T K], −1 for none.
 
     The indexer has a compressor of its own; its keys turn with the position and then by the Hadamard matrix.
+
+    Args:
+        narrow: [T R], the low-rank query.
     """
     positions = np.arange(len(u))
     keys = hadamard(v4_compressor.compress(u, 4, names.under(w, "indexer.compressor."), frequencies, config.norm_eps))

@@ -11,7 +11,7 @@ import numpy as np
 
 from deepseek_edu.reference import activations, norms, rope
 
-CSA_RATIO = 4
+CSA_RATIO = 4  # the ratio at which groups overlap
 
 
 def pool_overlapping(values, gates):

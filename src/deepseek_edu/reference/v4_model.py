@@ -30,7 +30,11 @@ def hash_route(ids, table, scores, scale):
 
 
 def feed_forward(u, ids, w, config):
-    """Route by table or router, run the experts, add the shared one without a clamp: [T C] from u [T C]."""
+    """Route by table or router, run the experts, add the shared one without a clamp: [T C].
+
+    Args:
+        ids: [T], token ids, which the table is read by.
+    """
     scores = moe.router_scores(u, w["gate.weight"], config.score_func, config.gate_temp)
     if "gate.tid2eid" in w:
         experts, weights = hash_route(ids, w["gate.tid2eid"].astype(np.int64), scores, config.route_scale)
@@ -47,7 +51,11 @@ def feed_forward(u, ids, w, config):
 
 
 def block(streams, w, attend, feed, config):
-    """Run one layer with unshifted hyper-connections: X [T S C] to X [T S C]."""
+    """Run one layer with unshifted hyper-connections: X [T S C] to X [T S C].
+
+    Args:
+        attend, feed: the two sub-blocks, functions from u [T C] to [T C].
+    """
     for part, run in (("attn", attend), ("ffn", feed)):
         own = mhc.coefficients(streams, w[f"hc_{part}_fn"], w[f"hc_{part}_base"], w[f"hc_{part}_scale"], config)
         u = norms.rms_norm(mhc.collapse(streams, own.pre), w[f"{part}_norm.weight"], config.norm_eps)
@@ -62,6 +70,9 @@ class V4Model:
         config: ModelConfig, generation "v4".
         weights: {released name: array}; `mtp.0.*` of the preview is optional.
         dtype: NumPy type of all arithmetic.
+
+    Raises:
+        ValueError: another generation, or weights are missing.
     """
 
     def __init__(self, config, weights, dtype=np.float64):

@@ -18,7 +18,7 @@ import numpy as np
 from deepseek_edu.reference import activations, norms
 
 TEXT, IMAGE_START, IMAGE, IMAGE_NEWLINE, IMAGE_END = -1, 0, 1, 2, 3
-NORM_EPS = 1e-6
+NORM_EPS = 1e-6  # of the RMSNorms of the tower
 
 
 def image_types(rows, columns):
@@ -88,6 +88,9 @@ def patches_of(pixels, config):
 
     Returns:
         ([rows·columns 3·patch²], rows, columns), row by row; a patch is stored colour by colour; values −1 … 1.
+
+    Raises:
+        ValueError: pixels has another shape.
     """
     patch = config.vision_patch_size
     height, width, colours = np.shape(pixels)
@@ -105,6 +108,7 @@ def rotate_2d(x, rows, columns, theta):
     """Turn queries or keys of patches by row and column.
 
     Args:
+        rows, columns: of the grid of patches.
         x: [rows·columns H D]; channel i pairs with i + D/2. The first quarter of the pairs turns by the row, the second
             by the column.
         theta: base; the frequencies are theta^(−2i/(D/2)).
@@ -122,7 +126,16 @@ def rotate_2d(x, rows, columns, theta):
 
 
 def vision_tower(patches, rows, columns, w, config):
-    """Return the features of the patches, [N V] from [N 3·patch²]; w holds weights by released name ("vision.…")."""
+    """Return the features of the patches.
+
+    Args:
+        patches: [N 3·patch²], from `patches_of`, N = rows · columns.
+        rows, columns: of the grid of patches.
+        w: weights by released name ("vision.…").
+
+    Returns:
+        [N V].
+    """
     heads, width = config.vision_n_heads, config.vision_dim
     x = patches @ w["vision.patch_embed.proj.weight"].T + w["vision.patch_embed.proj.bias"]  # N V
     for layer in range(config.vision_n_layers):
@@ -145,6 +158,8 @@ def align(features, rows, columns, w, config):
 
     Args:
         features: [rows·columns V].
+        rows, columns: of the grid of patches.
+        w: weights by released name ("aligner.…").
 
     Returns:
         [⌈rows/3⌉·⌈columns/3⌉ C]; the grid is filled up with zeros to the right and below; within a cell the channels
@@ -164,6 +179,7 @@ def image_span(patches, rows, columns, w, config):
 
     Args:
         patches: [rows·columns 3·patch²], from `patches_of`.
+        rows, columns: of the grid of patches.
         w: weights by released name.
 
     Returns:

@@ -44,7 +44,13 @@ def ring_slots(position, window):
 
 
 class Ring:
-    """The last `window` rows of a growing sequence, by absolute position."""
+    """The last `window` rows of a growing sequence, by absolute position.
+
+    Args:
+        row_format: how rows are stored.
+        window: rows that a query may read, its own included.
+        spare: slots beyond it, so that as many rows can be taken back.
+    """
 
     def __init__(self, row_format, window, spare=0):
         self.row_format, self.window, self.spare = row_format, window, spare
@@ -69,7 +75,11 @@ class Ring:
         self.start = self.end = self.highest = position
 
     def write(self, parts):
-        """Store encoded rows at the positions that follow `end`."""
+        """Store rows at the positions that follow `end`.
+
+        Args:
+            parts: what `row_format.encode` returned for them, arrays [n …].
+        """
         count = len(parts[0])
         positions = np.arange(self.end, self.end + count)[-self.slots :]
         for stored, new in zip(self._parts, parts, strict=True):
@@ -102,7 +112,15 @@ class Ring:
         return [part.copy() for part in self._parts]
 
     def restore(self, parts, start, end, highest):
-        """Replace the content by what another ring stored. Raises ValueError if that had another layout."""
+        """Replace the content by what another ring stored.
+
+        Args:
+            parts: its arrays [slots …].
+            start, end, highest: its positions; see the attributes of the same names.
+
+        Raises:
+            ValueError: the other ring had another layout.
+        """
         if [(p.shape, p.dtype) for p in parts] != [(p.shape, p.dtype) for p in self._parts]:
             raise ValueError("parts must have the layout of this ring; they belong to another configuration")
         self._parts = [np.array(part) for part in parts]

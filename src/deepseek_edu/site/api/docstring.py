@@ -223,19 +223,26 @@ def body(parts: Sections, link: Link, without: tuple[str, ...] = ()) -> str:
 def conventions(doc: str) -> dict[str, str]:
     """Return parameter → meaning from the table that a package has below a line `Arguments … :`.
 
-    >>> conventions("Arguments of one meaning everywhere:\\n\\n    w    weights\\n    eps  a small number")
-    {'w': 'weights', 'eps': 'a small number'}
+    >>> conventions("Arguments of one meaning everywhere:\\n\\n    w          weights\\n    gain, eps  of the norm")
+    {'w': 'weights', 'gain': 'of the norm', 'eps': 'of the norm'}
     """
     found = re.search(r"(?m)^Arguments [^\n]*:\n\n(?P<table>(?:    .*\n?)+)", doc)
     rows = columns([line[4:] for line in found["table"].rstrip("\n").split("\n")]) if found else []
-    return {row[0]: row[1] for row in rows}
+    return {name: row[1] for row in rows for name in row[0].split(", ")}
+
+
+def told(parts: Sections, name: str) -> str:
+    """Return what the lists of arguments say of one of them: its entry, or `projection: [M N]; base [M]` for base."""
+    entries = [entry for kind, content in parts if kind == "parameters" for entry in content]
+    for entry, words in entries:
+        if name in re.findall(r"\w+", entry):
+            return words
+    return next((words for _, words in entries if re.search(rf"[.;,\]] {name}\b", words)), "")
 
 
 def completed(parts: Sections, names: Iterable[str], common: dict[str, str]) -> Sections:
     """Add arguments that mean the same everywhere and of which a docstring therefore says nothing."""
-    told = [words for kind, content in parts if kind == "parameters" for pair in content for words in pair]
-    missing = [(name, common[name]) for name in names if name in common]
-    missing = [pair for pair in missing if not any(re.search(rf"\b{pair[0]}\b", words) for words in told)]
+    missing = [(name, common[name]) for name in names if name in common and not told(parts, name)]
     if not missing:
         return parts
     at = next((n for n, part in enumerate(parts) if part[0] == "parameters"), None)
