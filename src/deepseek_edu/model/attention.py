@@ -26,6 +26,8 @@ def sink_attention(queries, parts, sinks, scale):
         [B T H D]; zeros for a query that sees nothing.
     """
     batch, tokens, heads, width = queries.shape
+    if tokens == 1 or all(entries.ndim == 3 for entries, _ in parts):
+        return _side_by_side(queries, parts, sinks, scale)
     scaled = queries * scale
     scores = []
     for entries, visible in parts:
@@ -45,6 +47,20 @@ def sink_attention(queries, parts, sinks, scale):
             share = share.reshape(batch, tokens * heads, entries.shape[1])
         total = total + (share @ entries).view(batch, tokens, heads, width)
     return total
+
+
+def _side_by_side(queries, parts, sinks, scale):
+    """The same for entries that all queries share: one product. A zero entry before them has the sinks for scores."""
+    batch, tokens, heads, width = queries.shape
+    keys = [entries if entries.ndim == 3 else entries[:, 0] for entries, _ in parts]  # B N D
+    keys = torch.cat([keys[0].new_zeros(batch, 1, width), *keys], dim=1)  # B 1+N D
+    hidden = ~torch.cat([visible for _, visible in parts], dim=-1)[:, :, None]  # B T 1 N
+    rows = queries.reshape(batch, tokens * heads, width)
+    scores = torch.baddbmm(rows.new_zeros(1), rows, keys.mT, beta=0, alpha=scale)  # B T·H 1+N
+    scores = scores.view(batch, tokens, heads, -1)
+    scores[..., 1:].masked_fill_(hidden, -torch.inf)
+    scores[..., 0] = sinks.to(scores.dtype)
+    return (scores.softmax(dim=-1).flatten(1, 2) @ keys).view(batch, tokens, heads, width)
 
 
 class Attention(nn.Module):

@@ -22,7 +22,7 @@ from deepseek_edu.model.attention import Attention
 from deepseek_edu.model.compressor import Compressor, visible_entries
 from deepseek_edu.model.indexer import Indexer
 from deepseek_edu.model.rope import Rotation, rotate_tail
-from deepseek_edu.model.window import query_blocks
+from deepseek_edu.model.window import query_blocks, slot_block
 
 GATHER_COST = 24
 """Moving one entry costs about as much as this many heads reading it (measured on a CPU)."""
@@ -179,15 +179,12 @@ class CSA2(Attention):
             [B T' C], for the tokens of asked.
         """
         plan, ring = self.plan, cache.windows[self.plan.index]
-        back = self.config.window_size - 1
-        line = ring.line(span, back, self.entry(u, span.rotation(plan.ratio)))  # B W-1+T D
         asked = asked or span
+        line, blocks = self._window(self.entry(u, span.rotation(plan.ratio)), span, asked, ring, published)
         u = span.take_last(u, asked.width)
         rotation = asked.rotation(plan.ratio)
         narrow, queries = self.queries(u, rotation)  # B T' R, B T' H D
         chosen = self._chosen(u, narrow, asked, cache, published) if plan.ratio else None
-        key = ("blocks", span.width, asked.width, tuple(ring.start.tolist()))
-        blocks = published.once(key, lambda: query_blocks(span, asked, ring.start, self.config.window_size))
         heads = []
         for block in blocks:
             parts = [(line[:, block.line], block.visible)]
@@ -196,6 +193,16 @@ class CSA2(Attention):
             heads.append(self.attend(queries[:, block.queries], parts))
         heads = torch.cat(heads, dim=1) if len(heads) > 1 else heads[0]
         return self.output(heads, rotation)
+
+    def _window(self, entry, span, asked, ring, published):
+        """Store the tile [B T D] in the window; what holds all that is seen, [B N D], and who sees it: QueryBlocks."""
+        size, key = self.config.window_size, (span.width, asked.width, tuple(ring.start.tolist()))
+        if ring.holds(span.width):
+            ring.write(span, entry)
+            block = published.once(("slots", *key), lambda: slot_block(span, asked, ring.start, size, ring.slots))
+            return ring.read(), [block]
+        line = ring.line(span, size - 1, entry)  # B W-1+T D
+        return line, published.once(("blocks", *key), lambda: query_blocks(span, asked, ring.start, size))
 
     def _chosen(self, u, narrow, asked, cache, published):
         """A function from a slice of queries to (entries, visible) as `sink_attention` takes them; None without any."""

@@ -32,7 +32,7 @@ class Generation:
         return len(self.ids) < limit and not self.stopped
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def generate(
     model,
     ids,

@@ -142,7 +142,7 @@ class Model(nn.Module):
         cache.advance(run.span.counts)
         return self._output(run, logits)
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def prefill(self, ids, cache, counts=None, types=None, features=None, chunk=None, decoder="all", logits="all"):
         """Process prompts.
 
@@ -175,7 +175,7 @@ class Model(nn.Module):
         ]
         return outputs[0] if len(outputs) == 1 else joined(outputs, logits)
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def decode(self, ids, cache, **options):
         """Process one or several new tokens of every row: ids [B] or [B T]; options of `forward`. Returns Output."""
         ids = torch.as_tensor(ids, device=self.device)

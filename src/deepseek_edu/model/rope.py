@@ -6,6 +6,8 @@ fraction of a turn at position 10⁶; only their cosines and sines are rounded.
 Source: report, section 2.3; reference `precompute_freqs_cis` and `apply_rotary_emb`.
 """
 
+from functools import lru_cache
+
 import torch
 from torch import nn
 
@@ -34,10 +36,17 @@ class Rotation:
     @classmethod
     def at(cls, positions, config, ratio, dtype):
         """Return the rotation of a layer with this ratio at int64 positions [B T]."""
-        frequencies = torch.tensor(layer_frequencies(config, ratio), device=positions.device)  # F, float64
+        frequencies = _frequencies(config, ratio > 0, positions.device)
         angles = positions[..., None] * frequencies  # B T F
         kind = torch.complex128 if dtype == torch.float64 else torch.complex64
         return cls(torch.polar(torch.ones_like(angles), angles).to(kind))
+
+
+@lru_cache
+def _frequencies(config, compressed, device):
+    """Angles per position, float64 [F]; those of all ratios above 0 are the same."""
+    with torch.inference_mode(False):  # kept for later calls of any kind
+        return torch.tensor(layer_frequencies(config, int(compressed)), device=device)
 
 
 def rotate_tail(x, rotation, inverse=False):

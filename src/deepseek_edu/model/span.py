@@ -64,25 +64,37 @@ class Span:
 
         return self._once(("line", back), make)
 
+    def _row_starts(self, slots):
+        return slots * torch.arange(len(self.first))[:, None]
+
     def past_slots(self, back, slots):
-        """int64 [B back]: where a ring with so many slots keeps the last positions before the tile."""
+        """int64 [B·back]: where rings with so many slots, row behind row, keep the last positions before the tile."""
 
         def make():
-            return ((self.first[:, None] - back + torch.arange(back)) % slots).to(self.device)
+            places = (self.first[:, None] - back + torch.arange(back)) % slots  # B back
+            return (places + self._row_starts(slots)).flatten().to(self.device)
 
         return self._once(("past", back, slots), make)
 
     def writes(self, slots):
-        """Rows, columns of the tile and slots of what a ring keeps of it: three int64 [n]."""
+        """What a ring keeps of the tile: which of its B·T tokens, and in which of the B·slots slots; two int64 [n]."""
 
         def make():
             columns = torch.arange(self.width)
             kept = (columns < self.counts[:, None]) & (columns >= self.counts[:, None] - slots)  # B T
-            rows, columns = kept.nonzero(as_tuple=True)
-            places = (self.first[rows] + columns) % slots
-            return tuple(index.to(self.device) for index in (rows, columns, places))
+            places = (self.first[:, None] + columns) % slots + self._row_starts(slots)  # B T
+            return kept.flatten().nonzero()[:, 0].to(self.device), places[kept].to(self.device)
 
         return self._once(("writes", slots), make)
+
+    def held(self, slots):
+        """int64 [B slots]: the position in each slot once the tile is written; negative where nothing was written."""
+
+        def make():
+            newest = self.ends[:, None] - 1
+            return (newest - (newest - torch.arange(slots)) % slots).to(self.device)
+
+        return self._once(("held", slots), make)
 
     def groups(self, ratio):
         """Groups of `ratio` tokens that the tile completes: (number of each row's first, how many), int64 [B], CPU."""

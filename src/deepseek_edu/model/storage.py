@@ -77,6 +77,12 @@ def row_bytes(row_format):
     return sum(width * dtype.itemsize for width, dtype in row_format.parts)
 
 
+def room(row_format, batch, rows, device):
+    """Return zeros for so many stored rows of each sequence: list of [B rows …], ordinary tensors in every mode."""
+    with torch.inference_mode(False):
+        return [torch.zeros(batch, rows, width, dtype=dtype, device=device) for width, dtype in row_format.parts]
+
+
 class Entries:
     """Entries of a batch in order of arrival. Room is doubled when it runs out.
 
@@ -87,7 +93,7 @@ class Entries:
     def __init__(self, row_format, batch, device):
         self.row_format, self.batch, self.device = row_format, batch, device
         self.counts = torch.zeros(batch, dtype=torch.int64)
-        self._parts = [torch.zeros(batch, 0, width, dtype=dtype, device=device) for width, dtype in row_format.parts]
+        self._parts = room(row_format, batch, 0, device)
 
     @property
     def size(self):
@@ -101,10 +107,12 @@ class Entries:
 
     def reserve(self, size):
         """Make room for `size` entries in each row."""
-        room = self._parts[0].shape[1]
-        if size > room:
-            room = max(size, 2 * room, 16)
-            self._parts = [_longer(part, room) for part in self._parts]
+        present = self._parts[0].shape[1]
+        if size > present:
+            longer = room(self.row_format, self.batch, max(size, 2 * present, 16), self.device)
+            for new, part in zip(longer, self._parts, strict=True):
+                new[:, :present] = part
+            self._parts = longer
 
     def write(self, values, first, counts):
         """Store new entries; those that a row has already are passed over.
@@ -138,9 +146,10 @@ class Entries:
 
     def gather(self, numbers):
         """Return the entries with these numbers: [B T K D] from int64 [B T K]."""
-        batch, room = self._parts[0].shape[:2]
-        flat = numbers + torch.arange(batch, device=self.device)[:, None, None] * room
-        chosen = [part.view(batch * room, -1).index_select(0, flat.flatten()) for part in self._parts]
+        present = self._parts[0].shape[1]
+        if self.batch > 1:
+            numbers = numbers + torch.arange(self.batch, device=self.device)[:, None, None] * present
+        chosen = [part.flatten(0, 1).index_select(0, numbers.flatten()) for part in self._parts]
         return self.row_format.decode(chosen).view(*numbers.shape, self.row_format.width)
 
     def truncate(self, counts):
@@ -156,13 +165,8 @@ class Entries:
         self.reserve(len(parts[0]))
         for mine, theirs in zip(self._parts, parts, strict=True):
             mine[row, : len(theirs)] = theirs
+        self.counts = self.counts.clone()
         self.counts[row] = len(parts[0])
-
-
-def _longer(part, room):
-    longer = part.new_zeros(part.shape[0], room, part.shape[2])
-    longer[:, : part.shape[1]] = part
-    return longer
 
 
 class LiveEntries:

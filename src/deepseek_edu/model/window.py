@@ -27,10 +27,7 @@ class Ring:
         self.row_format, self.window, self.spare = row_format, window, spare
         self.slots = window + spare
         self.start = torch.zeros(batch, dtype=torch.int64)
-        self._rows = torch.arange(batch, device=device)[:, None]
-        self._parts = [
-            torch.zeros(batch, self.slots, width, dtype=dtype, device=device) for width, dtype in row_format.parts
-        ]
+        self._parts = storage.room(row_format, batch, self.slots, device)
 
     @property
     def nbytes(self):
@@ -49,7 +46,8 @@ class Ring:
             back: at most the window's size.
         """
         slots = span.past_slots(back, self.slots)
-        return self.row_format.decode([part[self._rows, slots] for part in self._parts])
+        past = self.row_format.decode([part.flatten(0, 1).index_select(0, slots) for part in self._parts])
+        return past.view(len(self.start), back, -1)
 
     def line(self, span, back, new):
         """Store the rows of a span and return the line that ends with them.
@@ -71,9 +69,19 @@ class Ring:
         self._write(span, self.row_format.encode(new))
 
     def _write(self, span, parts):
-        rows, columns, slots = span.writes(self.slots)
+        taken, slots = span.writes(self.slots)
         for stored, part in zip(self._parts, parts, strict=True):
-            stored[rows, slots] = part[rows, columns].detach()
+            rows = part.detach().flatten(0, 1)
+            rows = rows if len(taken) == len(rows) else rows.index_select(0, taken)
+            stored.flatten(0, 1).index_copy_(0, slots, rows)
+
+    def holds(self, width):
+        """Whether a tile of this width can be written without losing what its first query sees."""
+        return width <= self.spare + 1
+
+    def read(self):
+        """Return all slots as they lie, [B slots D]; `Span.held` says whose they are."""
+        return self.row_format.decode(self._parts)
 
     def stored(self, row):
         """Return the stored parts of one row's slots: list of [slots …]."""
@@ -83,6 +91,7 @@ class Ring:
         """Replace one row by parts that `stored` returned."""
         for mine, theirs in zip(self._parts, parts, strict=True):
             mine[row] = theirs
+        self.start = self.start.clone()
         self.start[row] = start
 
 
@@ -105,14 +114,34 @@ class LiveRing:
     def write(self, span, new):
         """Nothing is kept."""
 
+    def holds(self, width):
+        """No tile can be read back."""
+        return False
+
 
 @dataclass(frozen=True)
 class QueryBlock:
     """Some neighbouring queries and the stretch of the line that holds all they see."""
 
     queries: slice  # columns of the tile of queries
-    line: slice  # columns of the line
+    line: slice  # columns of the line, or slots
     visible: torch.Tensor  # bool [B queries line]
+
+
+def slot_block(span, asked, start, window, slots):
+    """Say what each query of a short call sees of the slots of rings that have taken in its tile.
+
+    Args:
+        span, asked, start, window: as for `query_blocks`.
+        slots: of the rings.
+
+    Returns:
+        QueryBlock of all queries; the order of slots makes no difference to attention.
+    """
+    held = span.held(slots)  # B slots
+    back = asked.positions[..., None] - held[:, None]  # B T slots
+    exists = held >= start.to(span.device)[:, None]
+    return QueryBlock(slice(None), slice(None), (back >= 0) & (back < window) & exists[:, None])
 
 
 def query_blocks(span, asked, start, window):
