@@ -65,11 +65,11 @@ class ModelConfig:
     n_mtp_layers: int = 0  # draft stages (DSpark) after the backbone
     max_positions: int = 1_048_576  # longest sequence the model was trained for
     norm_eps: float = 1e-20  # under the root of every RMSNorm
-    bos_token_id: int = 0
-    eos_token_id: int = 1
-    pad_token_id: int = 2
+    bos_token_id: int = 0  # begins a text
+    eos_token_id: int = 1  # ends a text
+    pad_token_id: int = 2  # fills rows of a batch
     # attention
-    n_heads: int
+    n_heads: int  # query heads
     head_dim: int  # width of the one vector that is key and value of all heads
     rope_head_dim: int  # last channels of a head that are rotated
     q_lora_rank: int  # width of the low-rank query
@@ -85,32 +85,32 @@ class ModelConfig:
     beta_slow: float = 1.0  # and below which it is divided by rope_factor
     # compression, sharing and choosing
     compress_ratios: tuple  # one per layer and draft stage
-    kv_source_layers: tuple = ()
-    index_source_layers: tuple = ()
-    index_n_heads: int = 0
-    index_head_dim: int = 0
+    kv_source_layers: tuple = ()  # layers that make compressed entries and index keys
+    index_source_layers: tuple = ()  # layers that choose entries
+    index_n_heads: int = 0  # small heads that score entries
+    index_head_dim: int = 0  # their width
     index_topk: int = 0  # compressed entries that a query reads
     candidate_source_layer: int = -1  # owner whose scores make the pool for all that choose above it; −1: none
     candidate_topk_blocks: int = 0  # blocks in the pool
     candidate_block_size: int = 0  # entries in a block
     # experts
     moe_inter_dim: int  # width inside one expert
-    n_routed_experts: int
-    n_activated_experts: int
-    n_shared_experts: int = 1
-    score_func: str = "sqrtsoftplus"
+    n_routed_experts: int  # experts of a layer that a router chooses from
+    n_activated_experts: int  # chosen for a token
+    n_shared_experts: int = 1  # experts that every token meets
+    score_func: str = "sqrtsoftplus"  # from router logits to scores: "sqrtsoftplus", "sigmoid" or "softmax"
     gate_temp: float = 1.0  # divides the router's logits
     norm_topk_prob: bool = True  # weights of the chosen experts sum to route_scale
-    route_scale: float = 1.0
+    route_scale: float = 1.0  # sum of the weights of the chosen experts
     swiglu_limit: float = 0.0  # clamp inside an expert; 0: none
     n_hash_layers: int = 0  # first layers whose experts come from a table (V4)
     # hyper-connections
     hc_mult: int = 4  # residual streams
-    hc_sinkhorn_iters: int = 20
-    hc_eps: float = 1e-6
+    hc_sinkhorn_iters: int = 20  # row and column steps that make the mixing matrix doubly stochastic
+    hc_eps: float = 1e-6  # added to its sums
     # Engram
-    engram_layer_ids: tuple = ()
-    engram_max_ngram_size: int = 4
+    engram_layer_ids: tuple = ()  # layers with an n-gram memory
+    engram_max_ngram_size: int = 4  # longest n-gram, in tokens
     engram_vocab_size: int = 0  # where the search for primes starts
     engram_n_heads: int = 0  # hashes per n-gram order
     engram_head_dim: int = 0  # width of a table row
@@ -119,19 +119,19 @@ class ModelConfig:
     engram_num_embeddings: tuple = ()  # rows of each module's table; () to compute them
     # DSpark
     dspark_block_size: int = 0  # tokens drafted at once
-    dspark_noise_token_id: int = 0
+    dspark_noise_token_id: int = 0  # stands in the rows of a block behind the first
     dspark_target_layer_ids: tuple = ()  # layers whose streams the drafter reads
-    dspark_markov_rank: int = 0
-    dspark_n_routed_experts: int = 0
-    dspark_n_activated_experts: int = 0
+    dspark_markov_rank: int = 0  # width of the low-rank bigram head
+    dspark_n_routed_experts: int = 0  # experts of a draft stage
+    dspark_n_activated_experts: int = 0  # chosen for a row of the block
     # images
-    image_token_id: int = -1
-    vision_n_layers: int = 0
-    vision_dim: int = 0
-    vision_n_heads: int = 0
-    vision_inter_dim: int = 0
+    image_token_id: int = -1  # stands at every position of an image; −1: no images
+    vision_n_layers: int = 0  # blocks of the tower; 0: no tower
+    vision_dim: int = 0  # width of the tower
+    vision_n_heads: int = 0  # its heads
+    vision_inter_dim: int = 0  # width inside its feed-forward part
     vision_patch_size: int = 14  # pixels
-    vision_rope_theta: float = 10_000.0
+    vision_rope_theta: float = 10_000.0  # base of its rotations by row and column
     vision_downsample_ratio: int = 3  # patches merged along each side
     vision_max_tokens: int = 1024  # tokens of one image, delimiters included
     vision_min_pixels: int = 295_936  # smaller images are scaled up

@@ -1,9 +1,12 @@
-"""The checks of `ModelConfig`: one sentence for each value that no model can have. Standard library only."""
+"""The checks of `ModelConfig`: one sentence for each value that no model can have. Standard library only.
+
+Source: what follows from the shapes and from the schedule (report, sections 2.3.1 and 4.2.1; reference `ModelArgs`).
+"""
 
 from dataclasses import fields
 
-GENERATIONS = ("v4.1", "v4")
-SCORE_FUNCTIONS = ("sqrtsoftplus", "sigmoid", "softmax")
+GENERATIONS = ("v4.1", "v4")  # forward passes that the package has
+SCORE_FUNCTIONS = ("sqrtsoftplus", "sigmoid", "softmax")  # of the router
 
 
 class ConfigError(ValueError):

@@ -2,6 +2,8 @@
 
 Two spellings exist: `inference/config.json` (the reference code's own) and the Hugging Face `config.json`, which V4.1
 nests in `text_config` and `vision_config`. Standard library only.
+
+Source: the released files, and reference `ModelArgs` for what they leave out.
 """
 
 HUGGING_FACE_TEXT = {
@@ -24,6 +26,7 @@ HUGGING_FACE_TEXT = {
     "engram_pad_token_id": "engram_pad_id",
     "dspark_num_experts_per_tok": "dspark_n_activated_experts",
 }
+"""Name in the Hugging Face file → field; names that are equal are not listed."""
 
 HUGGING_FACE_VISION = {
     "num_hidden_layers": "vision_n_layers",
@@ -36,6 +39,7 @@ HUGGING_FACE_VISION = {
     "max_image_tokens": "vision_max_tokens",
     "min_pixels": "vision_min_pixels",
 }
+"""The same for what stands in `vision_config`."""
 
 REFERENCE_DEFAULTS = {
     "n_mtp_layers": 1,
@@ -55,6 +59,7 @@ ROPE_SCALING = {
     "beta_fast": "beta_fast",
     "beta_slow": "beta_slow",
 }
+"""The same for what stands in `rope_scaling`."""
 
 
 def read_released(released, known):

@@ -1,4 +1,8 @@
-"""The values of the three presets of `ModelConfig`. Standard library only."""
+"""The values of the three presets of `ModelConfig`. Standard library only.
+
+Source: reference `inference/config.json` and defaults of `ModelArgs`; for V4 values quoted by third parties; the tiny
+sizes are our own.
+"""
 
 _FLASH_SHARED = {
     "vocab_size": 129_280,
@@ -50,6 +54,7 @@ V41_FLASH = {
     "vision_n_heads": 16,
     "vision_inter_dim": 2816,
 }
+"""DeepSeek-V4.1-Flash as released."""
 
 _V4_RATIOS = (0, 0, *(4, 128) * 20, 4)
 
@@ -72,6 +77,7 @@ V4_FLASH_0731 = {
     "dspark_n_routed_experts": 256,
     "dspark_n_activated_experts": 6,
 }
+"""DeepSeek-V4-Flash of 31 July."""
 
 TINY = {
     "vocab_size": 96,
@@ -120,3 +126,4 @@ TINY = {
     "vision_inter_dim": 16,
     "vision_patch_size": 4,
 }
+"""Every mechanism of V4.1 at small sizes."""

@@ -61,7 +61,10 @@ def global_bytes_by_layer(config):
 
 
 def global_bytes_per_token(config):
-    """Return the bytes by which the global cache grows with a token: 890.0 of V4.1-Flash, 3514.25 of V4-Flash."""
+    """Return the bytes by which the global cache of a config grows with a token.
+
+    890.0 for V4.1-Flash, 3514.25 for V4-Flash; fractions, since an entry may stand for several tokens.
+    """
     return sum(global_bytes_by_layer(config).values())
 
 
@@ -95,7 +98,10 @@ def window_bytes(config):
 
 
 def sequence_bytes(config, tokens):
-    """Return what one sequence holds after `tokens` tokens: {"entries", "index keys", "windows", "draft windows"}.
+    """Return the bytes that a sequence of a config holds after `tokens` tokens, by kind.
+
+    Returns:
+        {"entries", "index keys", "windows", "draft windows"}.
 
     Windows take their room from the first token on. Not counted: the projections of half-filled groups, the last token
     ids, and spare slots for drafts.
@@ -115,6 +121,7 @@ def turn_bytes(config, tokens, window_checkpoints=0):
     """Return the bytes stored for later requests after a turn of a conversation.
 
     Args:
+        config: ModelConfig.
         tokens: length of the turn.
         window_checkpoints: how often the windows of all layers are stored with it. V4 stored them twice (end of prompt,
             end of answer); V4.1 never, since bounded replay makes them again.
@@ -129,6 +136,12 @@ def turn_bytes(config, tokens, window_checkpoints=0):
 def grouped_query_bytes(layers, kv_heads, head_dim, bytes_per_number=2):
     """Return bytes per token of keys and values kept in every layer: layers · heads · width · 2 · bytes.
 
+    Args:
+        layers: that keep them.
+        kv_heads: heads with keys and values of their own.
+        head_dim: numbers in a key, and in a value.
+        bytes_per_number: 2 for BF16.
+
     >>> grouped_query_bytes(95, 8, 128)  # DeepSeek-V1, 67B
     389120
     """
@@ -138,6 +151,12 @@ def grouped_query_bytes(layers, kv_heads, head_dim, bytes_per_number=2):
 def latent_bytes(layers, latent, rotated, index_key):
     """Return bytes per token of V3.2, in every layer: an FP8 latent with a float32 scale for 128 values, rotated
     channels in BF16, and an FP8 index key scaled likewise.
+
+    Args:
+        layers: that keep them.
+        latent: numbers in the latent, a multiple of 128.
+        rotated: channels that turn with the position.
+        index_key: numbers in an index key, a multiple of 128.
 
     >>> latent_bytes(61, 512, 64, 128)  # 61 · (656 + 132)
     48068

@@ -15,7 +15,7 @@ totals; which parts make them up is derived. The draft stages of V4-Flash are th
 
 import re
 
-PHASES = ("decode", "prefill")
+PHASES = ("decode", "prefill")  # what a token can be part of
 
 _COMPONENTS = (  # what is in a released name → part, component; the first that matches
     (r"^(vision\.|aligner\.|image_)", "vision"),
@@ -217,12 +217,12 @@ def total_parameters(config, *parts):
 
 
 def backbone_parameters(config):
-    """Return the parameters of embedding, layers and output: 551.57 B of V4.1-Flash, 284.33 B of V4-Flash."""
+    """Return a config's parameters of embedding, layers and output: 551.57 B of V4.1-Flash, 284.33 B of V4-Flash."""
     return total_parameters(config, "backbone")
 
 
 def engram_table_parameters(config):
-    """Return the numbers in the n-gram tables: (384 006 168 + 384 016 682) · 256 = 196.61 B of V4.1-Flash."""
+    """Return the numbers in a config's n-gram tables: (384 006 168 + 384 016 682) · 256 = 196.61 B of V4.1-Flash."""
     return parameters(config)["engram"].get("tables", 0)
 
 

@@ -158,8 +158,8 @@ def sequence_balance_loss(scores, experts, weight=1e-4):
         weight: factor of the loss (report: 1e-4).
 
     Returns:
-        float: weight · Σ_e f_e p_e with f_e = E/(kT) · (tokens of expert e) and p_e the mean share of e in the scores; it is
-        `weight` when both are even.
+        float: weight · Σ_e f_e p_e with f_e = E/(kT) · (tokens of expert e) and p_e the mean share of e in the scores;
+        it is `weight` when both are even.
 
     >>> float(sequence_balance_loss(np.ones((2, 2)), np.array([[0], [1]]), 1.0))
     1.0
