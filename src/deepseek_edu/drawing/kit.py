@@ -17,10 +17,11 @@ Colour never stands alone: a thing also has its name, a mark or a place. Functio
 the next thing can begin, so that a picture is written from top to bottom.
 """
 
+import itertools
 from collections.abc import Sequence
 
-from .numbers import show
-from .svg import FONT, SMALL, Canvas
+from .numbers import coordinate, show
+from .svg import FONT, SMALL, Canvas, element
 
 KINDS = {
     "parameters": "parameters",
@@ -97,6 +98,22 @@ def box(
     canvas.text(middle, y + height / 2 + 12, fit(note, width - 4, SMALL), "k-muted", size=SMALL)
 
 
+def hit(canvas: Canvas, control: str, value: object, x: float, y: float, width: float, height: float) -> None:
+    """A clear rectangle over something drawn, which sets a widget's control when it is clicked (see `Canvas.pick`).
+
+    Of many small things in one group: unlike a group for each, it leaves the group one piece of the computed states.
+    """
+    canvas.add(
+        element("rect", x=x, y=y, width=width, height=height, class_="k-hit", rx=5, data_set=f"{control}={value}")
+    )
+
+
+def outline(canvas: Canvas, x: float, y: float, width: float, height: float, style: str, line: float = 2) -> None:
+    """A frame in the colour of a style around something drawn."""
+    points = [(x, y), (x + width, y), (x + width, y + height), (x, y + height), (x, y)]
+    canvas.polyline(points, style, line)
+
+
 def cells(
     canvas: Canvas,
     x: float,
@@ -108,6 +125,7 @@ def cells(
     strengths: Sequence[float] = (),
     marked: Sequence[int] = (),
     off: Sequence[int] = (),
+    size: float = 0,
 ) -> float:
     """A row of cells with a word in each: positions, entries, bytes. Returns the x behind the last.
 
@@ -120,6 +138,7 @@ def cells(
         strengths: 0 to 1 for each cell, how strong its colour is; all alike by default.
         marked: indices of cells with a strong border, "selected".
         off: indices of cells that are not there (dashed).
+        size: of the words; by default small where a word needs it.
     """
     for index, word in enumerate(words):
         left = x + index * width
@@ -132,9 +151,9 @@ def cells(
         if index in marked:
             canvas.rect(left + 1, y, width - 2, height, "k-mark", 3)
         if word != "":
-            size = SMALL if text_width(str(word)) > width - 4 else FONT
+            font = size or (SMALL if text_width(str(word)) > width - 4 else FONT)
             ink = "k-muted" if index in off else ""
-            canvas.text(left + width / 2, y + height / 2 + size * 0.35, word, ink, size=size)
+            canvas.text(left + width / 2, y + height / 2 + font * 0.35, word, ink, size=font)
     return x + len(words) * width
 
 
@@ -163,14 +182,31 @@ def heat(
     """
     height = height or cell
     top = top or max((abs(value) for row in rows for value in row), default=1.0) or 1.0
-    for i, row in enumerate(rows):
-        canvas.rect(x, y + i * height, len(row) * cell, height, "k-ground")
-        for j, value in enumerate(row):
-            if value:
-                style = f"k-{kind}" if value > 0 else "k-negative"
-                canvas.rect(x + j * cell, y + i * height, cell, height, style, 0, round(_unit(abs(value) / top), 2))
-    canvas.rect(x, y, len(rows[0]) * cell if rows else 0, len(rows) * height, "k-frame")
+    width = len(rows[0]) * cell if rows else 0
+    canvas.rect(x, y, width, len(rows) * height, "k-ground")
+    canvas.add(
+        f'<g transform="translate({coordinate(x)} {coordinate(y)}) scale({coordinate(cell)} {coordinate(height)})">'
+    )
+    for (style, strength), strokes in _shades(rows, kind, top).items():
+        faint = strength if strength < 1 else None
+        canvas.add(element("path", d="".join(strokes), class_=style, stroke_width=1, stroke_opacity=faint))
+    canvas.add("</g>")
+    canvas.rect(x, y, width, len(rows) * height, "k-frame")
     return y + len(rows) * height
+
+
+def _shades(rows: Sequence[Sequence[float]], kind: str, top: float) -> dict[tuple[str, float], list[str]]:
+    """For each colour and strength, strokes of height 1 over the cells that have it, in units of cells."""
+    found: dict[tuple[str, float], list[str]] = {}
+    for i, row in enumerate(rows):
+        shades = [(f"k-{kind}" if v > 0 else "k-negative", round(_unit(abs(v) / top), 2)) for v in row]
+        start = 0
+        for shade, run in itertools.groupby(shades):
+            length = len(list(run))
+            if shade[1]:
+                found.setdefault(shade, []).append(f"M{start} {i}.5h{length}")
+            start += length
+    return found
 
 
 def bars(

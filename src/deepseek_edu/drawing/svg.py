@@ -6,7 +6,7 @@ text is then never scaled below its size. No colour, style attribute or id is wr
 
 Rules a style sheet can rely on:
 
-* `line` and `polyline` are strokes only; `rect`, `circle` and `polygon` are filled shapes; `text` is text.
+* `line`, `polyline` and `path` are strokes only; `rect`, `circle` and `polygon` are filled shapes; `text` is text.
 * stroke widths, dashes and font sizes are attributes here (13 units, 11 for small text), colours are classes.
 
 Classes used:
@@ -28,6 +28,7 @@ Classes used:
 `k-cell` `k-cell--hot` a cell (rect) and a cell in focus; `k-cell--soft` a cell of less weight
 `k-arrow`              arrows and brackets (line, polyline, polygon)
 `k-pick`               a group that sets a control when it is clicked
+`k-hit`                a clear rect over a thing, which does the same
 `k-box`                a thing with a name (rect): soft ground of its kind; with `k-box--off` when it does not run
 `k-series-1` … `-4`    chart series (polyline, circle, rect, text)
 =====================  ==============================================================================
