@@ -177,3 +177,20 @@ def test_a_hit_that_leaves_a_group_half_filled_is_refused_and_can_be_shortened()
 def test_an_unknown_variant_is_refused():
     with pytest.raises(ValueError, match="decoder must be one of all, exact, report, serving"):
         tiny_model().prefill([1], tiny_model().new_cache(), decoder="paper")
+
+
+def test_any_number_of_tokens_can_be_replayed():
+    """Windows are exact once the replay reaches (layers)·(W − 1) tokens back, whatever its length is given as."""
+    model, ids = tiny_model(), recorded()["ids"][0]
+    config = model.config
+    assert [replay.replay_start(30, config, tokens=count) for count in (0, 3, 50)] == [30, 27, 0]
+    assert models.decoder_rows(config, "report", 3) == [(3, 3)] * 5
+    assert models.decoder_rows(config, "serving", 3) == [(10, 3), *[(3, 3)] * 4]
+    full = model.prefill(ids, model.new_cache(quantized=False)).logits[-1]
+    for decoder, enough in (("report", 36), ("serving", 29)):  # 7 positions fewer with each layer above
+        output = model.prefill(ids, model.new_cache(quantized=False), decoder=decoder, tokens=enough)
+        assert gap(output.logits[-1], full) < 1e-9
+        output = model.prefill(ids, model.new_cache(quantized=False), decoder=decoder, tokens=enough - 1)
+        assert gap(output.logits[-1], full) > 1e-9
+    with pytest.raises(ValueError, match="tokens must be 1 or more"):
+        models.decoder_rows(config, "report", 0)

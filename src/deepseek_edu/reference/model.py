@@ -99,13 +99,14 @@ class Model:
         self._advance(cache, len(streams))
         return self._output(streams, pre, run)
 
-    def prefill(self, ids, cache, types=None, features=None, chunk=None, decoder="all"):
+    def prefill(self, ids, cache, types=None, features=None, chunk=None, decoder="all", tokens=None):
         """Process a prompt.
 
         Args:
             ids, cache, types, features: as in `forward`.
             chunk: tokens at a time, or None for all at once; memory falls with it, the result stays the same.
             decoder: which tokens the decoder layers run on, a key of the table above.
+            tokens: for experiments, how many last tokens "report" and "serving" take; W by default.
 
         Returns:
             Output. With decoder="all" its rows are those of the last chunk; otherwise those that were needed.
@@ -121,7 +122,8 @@ class Model:
             for piece in pieces:
                 output = self.forward(ids[piece], cache, *_cut(types, features, piece))
             return output
-        return self._prefill_skipping(ids, cache, types, features, pieces, decoder)
+        rows = decoder_rows(self.config, decoder, tokens)
+        return self._prefill_skipping(ids, cache, types, features, pieces, rows)
 
     def decode(self, ids, cache, **options):
         """Process one or several new tokens; the same as `forward`. Returns Output."""
@@ -178,9 +180,9 @@ class Model:
             dspark.insert_context(main_hidden, first, self.stages, run.cache, self.frequencies[0])
         return Output(logits, main_hidden, run.published.choices, run.hashes, run.layer_tokens)
 
-    def _prefill_skipping(self, ids, cache, types, features, pieces, decoder):
+    def _prefill_skipping(self, ids, cache, types, features, pieces, rows):
         cut, first = self.config.decoder_start, cache.length
-        tail = decoder_rows(self.config, decoder)[0][0]
+        tail = rows[0][0]
         layer_tokens, hashes, means = 0, [], []
         streams, pre, mask = None, None, None
         for piece in pieces:
@@ -199,13 +201,15 @@ class Model:
         run = _Run(self, cache, cache.length - len(streams), mask, None, csa2.Published())
         run.layer_tokens, run.means = layer_tokens, means
         run.hashes = None if self.hash is None else np.concatenate(hashes)
-        rows = [(min(given, cache.length - first), asked) for given, asked in decoder_rows(self.config, decoder)]
+        rows = [(min(given, cache.length - first), asked) for given, asked in rows]
         streams, pre = run.layers(streams, pre, self.plans[cut:], rows)
         return self._output(streams, pre, run)
 
 
-def decoder_rows(config, decoder):
+def decoder_rows(config, decoder, tokens=None):
     """Return, for each decoder layer, (last tokens it gets, last tokens whose output it computes).
+
+    `tokens`, 1 or more, takes the place of W in "report" and "serving".
 
     >>> from deepseek_edu.config import ModelConfig
     >>> decoder_rows(ModelConfig.tiny(), "serving")
@@ -222,9 +226,12 @@ def decoder_rows(config, decoder):
     if decoder == "exact":
         given = [window + above * (window - 1) for above in range(layers - 1, -1, -1)]
         return list(zip(given, [*given[1:], 1], strict=True))
-    rows = [(window, window)] * layers
+    tokens = window if tokens is None else tokens
+    if tokens < 1:
+        raise ValueError(f"tokens must be 1 or more, so that the last token gets logits; got {tokens}")
+    rows = [(tokens, tokens)] * layers
     if decoder == "serving":
-        rows[0] = (2 * window - 1, window)
+        rows[0] = (tokens + window - 1, tokens)
     return rows
 
 

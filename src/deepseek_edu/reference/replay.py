@@ -15,16 +15,17 @@ replay, not padding.
 import numpy as np
 
 
-def replay_start(hit, config, exact=False):
-    """Return the first position to feed again after a prefix of `hit` tokens was found.
+def replay_start(hit, config, exact=False, tokens=None):
+    """Return the first position to feed again after a prefix of `hit` tokens was found; `tokens` as for `resume`.
 
     >>> from deepseek_edu.config import ModelConfig
     >>> flash = ModelConfig.v41_flash()
     >>> replay_start(1000, flash), replay_start(100, flash), replay_start(6000, flash, exact=True)
     (872, 0, 920)
     """
-    back = config.n_layers * (config.window_size - 1) if exact else config.window_size
-    return max(0, hit - back)
+    if tokens is None:
+        tokens = config.n_layers * (config.window_size - 1) if exact else config.window_size
+    return max(0, hit - tokens)
 
 
 def usable_hit(length, config):
@@ -35,7 +36,7 @@ def usable_hit(length, config):
     return length // group * group
 
 
-def resume(model, stored, ids, hit, types=None, exact=False):
+def resume(model, stored, ids, hit, types=None, exact=False, tokens=None):
     """Return a cache that continues a stored prefix; feed it ids[cache.length:] next.
 
     Args:
@@ -45,6 +46,7 @@ def resume(model, stored, ids, hit, types=None, exact=False):
         hit: tokens shared with the stored sequence; a multiple of every ratio, see `usable_hit`.
         types: [N] or None, as for `Model.forward`.
         exact: replay so far back that nothing is approximate.
+        tokens: how many to replay, for experiments; W by default.
 
     Returns:
         Cache with length = replay start and stored = hit.
@@ -58,7 +60,7 @@ def resume(model, stored, ids, hit, types=None, exact=False):
     if not 0 <= hit < len(ids):
         raise ValueError(f"hit must be 0 … {len(ids) - 1}, so that a token is left to feed; got {hit}")
     cache = stored.prefix(hit)
-    start = replay_start(hit, model.config, exact)
+    start = replay_start(hit, model.config, exact, tokens)
     cache.length = start
     for ring in (*cache.windows, *cache.draft_windows):
         ring.restart(start)
