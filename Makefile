@@ -24,7 +24,7 @@ test: $(VENV)/.dev $(VENV)/.torch node_modules/.stamp ## run every test, real Ch
 	@$(BIN)/python -m tests.browser.chromium
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
-mutants: $(VENV)/.dev ## show that each deliberately wrong variant is caught by a named test
+mutants: $(VENV)/.dev $(VENV)/.torch ## show that each deliberately wrong variant is caught by a named test
 	@$(BIN)/python -m tests.mutants
 
 notebook: .venv-jupyter/.stamp ## open the notebooks in JupyterLab

@@ -1,13 +1,15 @@
 """Attention and what it reads: sinks, groups of heads, windows, compressed entries, the indexer's choice."""
 
 import numpy as np
+import pytest
 import torch
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.model import attention, compressor, indexer, rope, selection, storage, window
+from deepseek_edu.model import attention, compressor, indexer, quant, rope, selection, storage, window
 from deepseek_edu.model.span import Span
 
 from ..reference.tiny import vectors
+from .test_properties_recorded import decoded
 from .test_properties_streams import random
 from .tiny import gap, recorded, tiny_model
 
@@ -120,6 +122,18 @@ def test_only_the_last_queries_are_asked_and_none_sees_before_the_start():
     assert found[1, 8] == [6, 7, 8]
 
 
+def test_a_short_call_sees_in_the_slots_of_a_ring_what_is_in_its_windows():
+    """Window 4 and two spare slots; rows of three and one tokens, one of which began late."""
+    tile = span([5, 9, 6], [3, 1, 3], 3)
+    block = window.slot_block(tile, tile, torch.tensor([0, 0, 6]), 4, 6)
+    for b, (first, count, least) in enumerate(((5, 3, 0), (9, 1, 0), (6, 3, 6))):
+        last = first + count - 1
+        held = [last - (last - slot) % 6 for slot in range(6)]
+        for t in range(count):
+            sees = [held[slot] for slot in range(6) if block.visible[b, t, slot]]
+            assert sorted(sees) == list(range(max(least, first + t - 3), first + t + 1))
+
+
 def ring(slots=4, spare=2, batch=2):
     return window.Ring(storage.PlainRows(1, torch.float64), batch, slots, spare, torch.device("cpu"))
 
@@ -160,6 +174,15 @@ def test_positions_taken_back_leave_no_trace_in_a_ring():
     feed(state, [0, 0], [7, 9], 9)
     feed(state, [7, 9], [2, 2], 2, sign=-1)
     assert past(state, [7, 9], 4) == [[3, 4, 5, 6], [5, 6, 7, 8]]
+
+
+def test_the_last_tokens_of_a_row_end_where_the_row_ends():
+    tile = span([0, 5, 9], [4, 2, 0], 4)
+    x = torch.tensor([[1, 2, 3, 4], [11, 12, 0, 0], [0, 0, 0, 0]])
+    last, kept = tile.last(3), tile.take_last(x, 3)
+    assert (last.first.tolist(), last.counts.tolist()) == ([1, 5, 9], [3, 2, 0])
+    assert kept[0].tolist() == [2, 3, 4]
+    assert kept[1, :2].tolist() == [11, 12]
 
 
 # Compressed entries
@@ -294,3 +317,10 @@ def test_reading_under_a_mask_and_gathering_give_the_same():
         model.prefill(ids[:, :30], cache)
         outputs.append(model.decode(ids[:, 30 : 30 + width], cache, counts=[1, 1]).logits[:, 0])
     assert gap(*outputs) < 1e-9
+
+
+def test_a_decode_scores_all_pieces_of_a_long_memory():
+    """With pieces of two rows instead of thousands, a decode still is the recorded one."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(quant, "PIECE", 2 * CONFIG.index_head_dim * 2)
+        decoded(steps=2)

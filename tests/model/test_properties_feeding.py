@@ -9,6 +9,7 @@ from deepseek_edu.model.tiles import Tail
 from deepseek_edu.reference import replay as numpy_replay
 
 from ..reference.tiny import tiny_model as numpy_tiny_model
+from .test_speculative import small
 from .test_speculative_state import assert_same, state
 from .tiny import ORACLES, gap, recorded, rows, tiny_model
 
@@ -198,3 +199,14 @@ def test_replayed_tokens_hash_the_real_ids_before_them():
 
 def test_a_hit_that_leaves_a_half_group_is_shortened():
     assert [replay.usable_hit(length, ModelConfig.tiny()) for length in (0, 1, 2, 7)] == [0, 0, 2, 6]
+
+
+def test_targets_are_read_after_the_n_gram_memory_of_their_layer():
+    """The only memory is that of layer 1, a target: another memory there changes what the drafter reads of layer 1."""
+    read = []
+    for factor in (1.0, 3.0):
+        model = small(1)
+        with torch.no_grad():
+            model.layers[1].engram.wkv.weight.mul_(factor)
+            read.append(model(torch.tensor([[1, 2, 3, 4]])).main_hidden[..., : model.config.dim])
+    assert gap(*read) > 0.1

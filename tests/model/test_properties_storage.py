@@ -87,6 +87,18 @@ def test_a_power_of_two_scale_is_rounded_up_and_exact_powers_stay():
     assert quant.power_of_two_byte(torch.tensor([1.0, 1.0000001, 1.5, 2.0, 0.75])).tolist() == [127, 128, 128, 128, 127]
 
 
+def test_the_scale_follows_the_largest_magnitude():
+    packed, scale_bytes = quant.quantize_fp4(torch.tensor([1.0, -12.0] + [0.0] * 14))
+    assert quant.decode_e4m3(scale_bytes).tolist() == [2.0]
+    assert quant.dequantize_fp4(packed, scale_bytes)[:2].tolist() == [1.0, -12.0]
+
+
+def test_a_window_block_near_zero_keeps_the_scale_of_one_ten_thousandth():
+    """amax counts as 1e-4: 1e-4/448 = 2.2e-7 lies between 2⁻²³ and 2⁻²²."""
+    _, scale_bytes = quant.quantize_fp8(torch.full((32,), 1e-6))
+    assert quant.decode_e8m0(scale_bytes).tolist() == [2.0**-22]
+
+
 def test_blocks_of_zeros_keep_a_scale_and_read_as_zeros():
     for kind, block, expected in (("e4m3", 16, 2.0**-9), ("e8m0", 32, 2.0**-126)):
         packed, scale_bytes = quant.quantize_fp4(torch.zeros(32), block, kind)
@@ -178,6 +190,13 @@ def test_rows_lie_in_the_bytes_of_the_released_formats():
     assert storage.row_bytes(storage.FP8Rows(512, torch.float32)) == 528
     assert storage.row_bytes(storage.FP4Rows(512, "e4m3", 16, torch.float32)) == 288
     assert storage.row_bytes(storage.FP4Rows(128, "e8m0", 32, torch.float32)) == 68
+
+
+def test_every_ring_is_counted_in_the_bytes():
+    cache = tiny_model().new_cache(2)
+    parts = [part for ring in cache.rings for row in range(2) for part in ring.stored(row)]
+    assert cache.nbytes["transient"] == sum(part.numel() * part.element_size() for part in parts)
+    assert cache.nbytes["persistent"] == 0
 
 
 # Files

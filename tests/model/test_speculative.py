@@ -225,6 +225,18 @@ def test_a_row_that_has_ended_is_fed_nothing_and_its_text_stays():
         assert int(cache.lengths[row]) == len(batch[row]) + len(wanted) - 1
 
 
+def test_a_text_that_ends_inside_an_accepted_block_leaves_no_more_in_the_cache():
+    """This model accepts whole blocks of three: of the first, two tokens are wanted."""
+    model, prompt = small(10, window_size=5), [1, 3, 0, 2, 2]
+    cache = model.new_cache(1, quantized=False)
+    (found,) = model.generate([prompt], 3, stop=(), cache=cache)
+    assert found.accepted == [3]
+    assert int(cache.lengths) == len(prompt) + 2
+    alone = model.new_cache(1, quantized=False)
+    model.prefill([[*prompt, *found.ids[:2]]], alone)
+    assert gap(model.decode([[4]], cache).logits, model.decode([[4]], alone).logits) < 1e-9
+
+
 def test_a_temperature_near_zero_is_greedy_and_a_seed_is_all_there_is_to_chance():
     model = small(1)
 

@@ -1,24 +1,57 @@
 """Print the table of mutants: rule, change, the test that catches it, result. Exit 1 if one survives."""
 
 import sys
+import time
 
 from tests.mutants.mutation import SURVIVED, outcome
-from tests.mutants.tables import MUTANTS
+from tests.mutants.rules import BEHAVIOURS, CHECKLIST, WANTED, numbers_of, uncovered
+from tests.mutants.tables import GROUPS
+
+
+def place(number):
+    """Return where a rule's number sorts: lines of the checklist, items of behaviours, then all others."""
+    return list(WANTED).index(number) if number else len(WANTED)
+
+
+def lines_of(mutants):
+    """Yield the lines of one group and the number of survivors: a rule, and under it what breaks it."""
+    by_rule = {}
+    for mutant in mutants:
+        by_rule.setdefault(mutant.rule, []).append(mutant)
+    rules = sorted(by_rule, key=lambda rule: place(next(iter(numbers_of(rule)), None)))
+    for rule in rules:
+        yield f"{' '.join(numbers_of(rule)) or '–':11} {rule}", 0
+        for mutant in by_rule[rule]:
+            module, test = mutant.module.rpartition(".")[2], mutant.killed_by.removeprefix("tests.").replace(":", "::")
+            result = outcome(mutant)
+            verdict = "SURVIVED" if result == SURVIVED else "killed"
+            yield f"{'':11}   {verdict:8} {module}: {mutant.change}", result == SURVIVED
+            yield f"{'':11}     by     {test}" + ("" if result == SURVIVED else f" ({result})"), 0
 
 
 def main():
     """Run every mutant and return the exit status."""
-    results = [(mutant, outcome(mutant)) for mutant in MUTANTS]
-    rows = [
-        (m.rule, m.change, m.killed_by.rpartition(":")[2], SURVIVED if result == SURVIVED else f"killed ({result})")
-        for m, result in results
-    ]
-    head = ("rule", "mutant", "killed by", "result")
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
-    for row in (head, *rows):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3], sep="  ")
-    survivors = [row for row in rows if row[3] == SURVIVED]
-    print(f"\n{len(rows) - len(survivors)} of {len(rows)} mutants killed")
+    print("Rules with the line of section 18 (18.1 … 18.24) or the item of behaviours 29 … 34 they belong to;")
+    print("under each the wrong variants, and the test that catches each of them.")
+    summary, survivors, begun = [], 0, time.perf_counter()
+    for name, mutants in GROUPS.items():
+        print(f"\n{name}\n{'─' * len(name)}")
+        lost = 0
+        for line, survived in lines_of(mutants):
+            print(line, flush=True)
+            lost += survived
+        survivors += lost
+        summary.append(f"{name}: {len(mutants) - lost} of {len(mutants)} killed")
+        if name[:5] in ("NumPy", "PyTor"):
+            missing, _ = uncovered(mutants)
+            counts = [len(table) - len(set(missing) & set(table)) for table in (CHECKLIST, BEHAVIOURS)]
+            summary[-1] += (
+                f"; lines of section 18: {counts[0]} of {len(CHECKLIST)}"
+                f"; items of behaviours 29 … 34: {counts[1]} of {len(BEHAVIOURS)}"
+            )
+    total = sum(map(len, GROUPS.values()))
+    print("\n" + "\n".join(summary))
+    print(f"{total - survivors} of {total} mutants killed in {time.perf_counter() - begun:.0f} s")
     return 1 if survivors else 0
 
 

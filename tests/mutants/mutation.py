@@ -123,12 +123,13 @@ class changed:
             if name in SURROUNDINGS:
                 continue
             before = old.get(name)
-            mine = getattr(value, "__module__", None) == self.module.__name__
-            if isinstance(value, type) and mine and isinstance(before, type):
+            if isinstance(value, type) and value.__module__ == self.module.__name__ and isinstance(before, type):
                 self._take_over(vars(before), vars(value), before)
             elif functions := _functions(value):
-                if mine and len(functions) == len(_functions(before)):
-                    for function, other in zip(_functions(before), functions, strict=True):
+                for function, other in zip(_functions(before), functions, strict=False):
+                    if other.__globals__ is vars(self.scratch) or other.__globals__ is vars(
+                        self.module
+                    ):  # not imported from elsewhere
                         self._exchange(function, other)
                 if hasattr(before, "cache_clear"):
                     before.cache_clear()

@@ -1,5 +1,10 @@
-"""All mutants: the quantisers', the model's and the accounting's."""
+"""All mutants, grouped by what they are wrong variants of."""
 
-from tests.mutants import accounting_mutants, model_mutants, quant_mutants
+from tests.mutants import accounting_mutants, model_mutants, quant_mutants, torch_mutants, torch_serving_mutants
 
-MUTANTS = (*quant_mutants.MUTANTS, *model_mutants.MUTANTS, *accounting_mutants.MUTANTS)
+GROUPS = {
+    "NumPy (deepseek_edu.reference)": (*quant_mutants.MUTANTS, *model_mutants.MUTANTS),
+    "PyTorch (deepseek_edu.model)": (*torch_mutants.MUTANTS, *torch_serving_mutants.MUTANTS),
+    "Accounting (deepseek_edu.accounting)": accounting_mutants.MUTANTS,
+}
+MUTANTS = tuple(mutant for group in GROUPS.values() for mutant in group)
