@@ -3,6 +3,8 @@
 import sys
 import time
 
+import pytest
+
 from tests.mutants.mutation import SURVIVED, outcome
 from tests.mutants.rules import BEHAVIOURS, CHECKLIST, WANTED, numbers_of, uncovered
 from tests.mutants.tables import GROUPS
@@ -14,7 +16,11 @@ def place(number):
 
 
 def lines_of(mutants):
-    """Yield the lines of one group and the number of survivors: a rule, and under it what breaks it."""
+    """Yield the lines of one group, each with whether it tells of a mutant that was not killed.
+
+    A rule, and under it what breaks it. BROKEN means that nothing can be said: the place of the change is gone, or the
+    test fails on the unchanged module.
+    """
     by_rule = {}
     for mutant in mutants:
         by_rule.setdefault(mutant.rule, []).append(mutant)
@@ -23,9 +29,12 @@ def lines_of(mutants):
         yield f"{' '.join(numbers_of(rule)) or '–':11} {rule}", 0
         for mutant in by_rule[rule]:
             module, test = mutant.module.rpartition(".")[2], mutant.killed_by.removeprefix("tests.").replace(":", "::")
-            result = outcome(mutant)
-            verdict = "SURVIVED" if result == SURVIVED else "killed"
-            yield f"{'':11}   {verdict:8} {module}: {mutant.change}", result == SURVIVED
+            try:
+                result = outcome(mutant)
+                verdict = "SURVIVED" if result == SURVIVED else "killed"
+            except (Exception, pytest.fail.Exception) as error:  # the others are still run
+                verdict, result = "BROKEN", f"{type(error).__name__}: {error}".split("\n")[0]
+            yield f"{'':11}   {verdict:8} {module}: {mutant.change}", verdict != "killed"
             yield f"{'':11}     by     {test}" + ("" if result == SURVIVED else f" ({result})"), 0
 
 
