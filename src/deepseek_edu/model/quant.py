@@ -12,7 +12,10 @@ Source: report, section 2.4.4; reference kernels `fp4_act_quant` and `act_quant`
 in words.
 """
 
+from functools import lru_cache
+
 import torch
+from torch import nn
 
 from deepseek_edu.reference import quant as rules
 
@@ -29,26 +32,30 @@ def encode_e2m1(x):
     The levels are evenly spaced in three stretches: by 1/2 up to 2, by 1 up to 4, by 2 up to 6. Within a stretch the
     code is a rounded quotient, and rounding half to even is the rule for ties; the three parts add up.
     """
-    x = x.float()
+    return _encode(x.float()).to(torch.uint8)
+
+
+def _encode(x):
+    """The codes of float32 numbers, as int32. 2**23 added to a small whole number leaves it in the lowest bits."""
     size = x.abs().clamp_max_(FP4_MAX)
     code = (size * 2).round_().clamp_max_(4)
     code += size.round().clamp_(2, 4)
     code += (size / 2).round_().clamp_(2, 3)
-    return (code - 4).to(torch.uint8) | (torch.signbit(x).to(torch.uint8) << 3)
+    code += 2.0**23 - 4
+    return code.view(torch.int32).bitwise_and_(7).bitwise_or_((x.view(torch.int32) >> 28).bitwise_and_(8))
 
 
 def decode_e2m1(codes):
     """Return the float32 values of codes 0 … 15."""
-    return _halves(codes.short() << 9, codes.short() << 12) * 2.0**14
+    return torch.tensor([*rules.E2M1_LEVELS, *-rules.E2M1_LEVELS], device=codes.device).float()[codes.long()]
 
 
-def _halves(magnitude, sign):
-    """Read integers as float16 numbers: three bits of magnitude at place 9, the sign at place 15; float32.
-
-    Sign, two exponent bits and one mantissa bit lie in a float16 as in E2M1, subnormals too; only the exponents are
-    counted from 15 in the one and from 1 in the other, so values come out 2**14 times too small.
-    """
-    return ((magnitude & 0x0E00) | (sign & -0x8000)).view(torch.float16).float()
+@lru_cache
+def _pairs(device):
+    """The two float32 values of every byte, low code first, as one int64: [256]."""
+    with torch.inference_mode(False):  # kept for later calls of any kind
+        byte = torch.arange(256, device=device)
+        return torch.stack([decode_e2m1(byte & 15), decode_e2m1(byte >> 4)], dim=1).view(torch.int64)[:, 0]
 
 
 def encode_e4m3(x):
@@ -91,7 +98,7 @@ def quantize_fp4(x, block=16, scale_kind="e4m3"):
     if x.numel() > PIECE and not x.is_cuda:
         return _in_pieces(lambda some: quantize_fp4(some, block, scale_kind), x.shape[-1], x)
     blocks = _blocks(x, block)  # … G b
-    amax = blocks.abs().amax(dim=-1)  # … G
+    amax = _largest(blocks)  # … G
     if scale_kind == "e4m3":
         six = torch.full((), FP4_MAX, device=x.device)  # a tensor: CUDA would replace a number by its reciprocal
         scale_bytes = encode_e4m3(amax.clamp_min(6 * 2.0**-9) / six)
@@ -100,29 +107,24 @@ def quantize_fp4(x, block=16, scale_kind="e4m3"):
     else:
         raise ValueError(f"scale_kind must be 'e4m3' or 'e8m0'; got {scale_kind!r}")
     scales = decode_e4m3(scale_bytes) if scale_kind == "e4m3" else decode_e8m0(scale_bytes)
-    codes = encode_e2m1(blocks / scales[..., None]).reshape(x.shape)  # … n
-    return codes[..., 0::2] | codes[..., 1::2] << 4, scale_bytes
+    two = _encode(blocks / scales[..., None]).view(torch.int64).reshape(*x.shape[:-1], -1)  # … n/2, low code first
+    return (two | two >> 28).to(torch.uint8), scale_bytes
 
 
 def dequantize_fp4(packed, scale_bytes, block=16, scale_kind="e4m3"):
     """Read back what `quantize_fp4` stored: float32 (…, n)."""
+    width = 2 * packed.shape[-1]
     if 2 * packed.numel() > PIECE and not packed.is_cuda:
-        width = 2 * packed.shape[-1]
         return _in_pieces(lambda *some: (dequantize_fp4(*some, block, scale_kind),), width, packed, scale_bytes)[0]
     scales = decode_e4m3(scale_bytes) if scale_kind == "e4m3" else decode_e8m0(scale_bytes)  # … G
-    wide = packed.int()
-    bits = (wide & 0x07) << 9  # the two codes of a byte become the two float16 of four bytes; see _halves
-    bits |= (wide & 0x08) << 12
-    bits |= (wide & 0x70) << 21
-    bits |= (wide & 0x80) << 24
-    values = bits.view(torch.float16).float().view(*scales.shape, block)  # … G b
-    return values.mul_((scales * 2.0**14)[..., None]).view(*packed.shape[:-1], 2 * packed.shape[-1])
+    values = _pairs(packed.device).index_select(0, packed.flatten().int()).view(torch.float32)
+    return values.view(*scales.shape, block).mul_(scales[..., None]).view(*packed.shape[:-1], width)
 
 
 def quantize_fp8(x, block=32):
     """Store the last dimension in eight bits: (codes uint8 (…, n), scale bytes uint8 (…, n/block))."""
     blocks = _blocks(x, block)  # … G b
-    amax = blocks.abs().amax(dim=-1)  # … G
+    amax = _largest(blocks)  # … G
     scale_bytes = power_of_two_byte(amax.clamp_min(1e-4) * (1 / FP8_MAX))
     codes = encode_e4m3(blocks / decode_e8m0(scale_bytes)[..., None])
     return codes.reshape(x.shape), scale_bytes
@@ -137,8 +139,20 @@ def dequantize_fp8(codes, scale_bytes, block=32):
 def _in_pieces(function, width, *tensors):
     """Apply a function of rows (…, width) to some rows at a time; tuple of results."""
     shape, rows = tensors[0].shape[:-1], max(1, PIECE // width)
-    pieces = [function(*some) for some in zip(*(x.flatten(0, -2).split(rows) for x in tensors), strict=True)]
-    return tuple(torch.cat(results).view(*shape, -1) for results in zip(*pieces, strict=True))
+    flat, made = [x.flatten(0, -2) for x in tensors], None
+    for begin in range(0, len(flat[0]), rows):
+        results = function(*(x[begin : begin + rows] for x in flat))
+        if made is None:
+            made = tuple(result.new_empty(len(flat[0]), result.shape[-1]) for result in results)
+        for whole, result in zip(made, results, strict=True):
+            whole[begin : begin + rows] = result
+    return tuple(whole.view(*shape, -1) for whole in made)
+
+
+def _largest(blocks):
+    """Return the largest size of each block, (…, G) from (…, G, b); pooling is what a CPU does this fastest with."""
+    flat = nn.functional.max_pool1d(blocks.abs().view(1, 1, -1), blocks.shape[-1])
+    return flat.view(blocks.shape[:-1])
 
 
 def _blocks(x, block):
