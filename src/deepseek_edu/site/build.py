@@ -73,7 +73,7 @@ def build(
     work = (work or root / "build").resolve()
     out = settled(out, root, work)
     work.mkdir(parents=True, exist_ok=True)
-    with _alone(root / ".cache"):
+    with _alone(root / ".cache", say):
         stamp_file = work / f"stamp-{hashlib.sha256(f'{out}{shell}'.encode()).hexdigest()[:12]}.json"
         inputs = _inputs(root, shell)
         if not force and _unchanged(stamp_file, inputs, out):
@@ -138,9 +138,13 @@ def _listing(folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def _alone(cache: Path) -> Iterator[None]:
+def _alone(cache: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Let one build at a time use the cache."""
     cache.mkdir(exist_ok=True)
     with (cache / "build.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another build of this repository to end")
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
