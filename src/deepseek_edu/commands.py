@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -51,7 +49,6 @@ def verify(
     chosen = [only] if only else list(Implementation)
     with _misuse():
         recorded, settings = _read(outputs), _read_config(config)
-        _require_ids(recorded, settings.vocab_size)
         if Implementation.torch in chosen and importlib.util.find_spec("torch") is None:
             raise InputError(
                 "PyTorch is not installed: run `pip install torch` (2.13 or newer), or verify the NumPy model alone "
@@ -62,25 +59,8 @@ def verify(
             typer.echo(implementation.value)
             with _told(config):
                 reports.append(verification.verify(recorded, settings, implementation.value))
-            typer.echo("\n".join(_lines(reports[-1])) + "\n")
+            typer.echo(reports[-1].text() + "\n")
     raise typer.Exit(0 if all(report.passed for report in reports) else 1)
-
-
-def _lines(report: Any) -> Iterator[str]:
-    """The rows of a report under their headings, the outputs that no rule reads, and the sum."""
-    names = [row.output for row in report.rows]
-    width = max(map(len, ("output", *names)))
-    yield f"{'output':{width}}  {'max abs difference':>18}  {'tolerance':>9}  result"
-    for row in report.rows:
-        tolerance = f"{row.tolerance:.0e}" if row.tolerance else "exact"
-        yield f"{row.output:{width}}  {row.difference:18.2e}  {tolerance:>9}  {'pass' if row.passed else 'FAIL'}"
-    for name in report.unknown:
-        yield f"unknown: {name}"
-    failed = sum(not row.passed for row in report.rows)
-    if not report.rows:
-        yield "FAIL: the file holds no output that can be compared"
-    unknown = f", {len(report.unknown)} unknown" if report.unknown else ""
-    yield f"{len(report.rows) - failed} of {len(report.rows)} outputs reproduced{unknown}"
 
 
 def _read(path: Path) -> dict:
@@ -93,7 +73,7 @@ def _read(path: Path) -> dict:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: np.asarray(file[name]) for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # whatever a damaged archive makes of its reader
         raise InputError(f"{path} cannot be read as arrays: {error}") from None
 
 
@@ -103,7 +83,7 @@ def _read_config(path: Path) -> Any:
 
     _require_file(path)
     try:
-        released = json.loads(path.read_text(encoding="utf-8"))
+        released = json.loads(path.read_text(encoding="utf-8-sig"))
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
         raise InputError(f"{path} is not JSON: {error}") from None
     except OSError as error:
@@ -115,20 +95,6 @@ def _read_config(path: Path) -> Any:
     if config.generation != "v4.1":
         raise InputError(f"{path} describes a model of generation {config.generation}; recorded outputs are of V4.1")
     return config
-
-
-def _require_ids(recorded: dict, vocabulary: int) -> None:
-    """Token ids that are fed must be whole numbers [B T] of the vocabulary."""
-    for name in recorded:
-        if name == "ids" or re.fullmatch(r"(no)?quant/image\d+/ids", name):
-            ids = recorded[name]
-            if ids.dtype.kind not in "iu" or ids.ndim != 2 or not ids.size:
-                raise InputError(f"{name} must be integers [B T]; got {ids.dtype} {list(ids.shape)}")
-            if ids.min() < 0 or ids.max() >= vocabulary:
-                raise InputError(
-                    f"{name} must be token ids 0 … {vocabulary - 1}; got {ids.min()} … {ids.max()}; "
-                    "the configuration belongs to another model"
-                )
 
 
 def _require_file(path: Path) -> None:
@@ -143,7 +109,7 @@ def _told(config: Path) -> Iterator[None]:
     """What a comparison refuses (weights of another model, missing inputs) is the files' fault, not ours."""
     try:
         yield
-    except (ValueError, IndexError) as error:
+    except ValueError as error:
         raise InputError(f"the outputs cannot be computed with {config}: {error}") from error
 
 

@@ -24,13 +24,11 @@ def _threads_for(config):
 
 
 class TorchRunner:
-    """Runs batches of equally long sequences; the methods are those of `verify.NumpyRunner`.
+    """Runs batches of equally long sequences; the methods are those of reference/verify.py.
 
     Args:
         config: ModelConfig; weights: {released name: array}; token_map: [V]; dtype: of everything.
     """
-
-    name = "torch"
 
     def __init__(self, config, weights, token_map, dtype=torch.float64):
         self.model = Model(config, token_map, dtype).load_weights(weights)
@@ -63,7 +61,7 @@ class TorchRunner:
         found = {"logits": [], "ids": [], "draft_logits": [], "conf": []}
         for step in range(start, ids.shape[1]):
             found["logits"].append(model.decode(ids[:, step], cache, stale_index_keys=stale_index_keys).last)
-            if draft_from is not None:
+            if draft_from is not None and step - start < draft_from.shape[1]:
                 draft = dspark.draft(torch.as_tensor(draft_from[:, step - start]), model, cache)
                 found["ids"].append(draft.ids)
                 found["draft_logits"].append(draft.logits)
