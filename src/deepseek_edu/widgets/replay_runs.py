@@ -1,0 +1,231 @@
+"""Runs behind the widget `replay`: the same tokens with exact windows, with replayed ones, and after a cut.
+
+The model is `ModelConfig.tiny` with seeded random weights, without draft stages and vision tower, and with as many
+layers as are replayed: all of them after a prefix hit, the decoder layers above the whole encoder at a prefill.
+Everything is a run of `reference.model`; nothing here knows the rule of what is exact.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepseek_edu.config import ModelConfig
+from deepseek_edu.reference import model as models
+from deepseek_edu.reference import replay, weights
+
+from .memo import remembered
+
+NEW = 4
+"""Tokens that follow the prefix."""
+
+SEED = 1
+EXACT = 1e-9
+"""Relative difference below which two windows are the same: far above the rounding of float64, far below any effect."""
+
+NOTHING = 1e-13
+"""Divergence below which two distributions are the same, for the same reason."""
+
+
+def toy_config(layers, window, **changes):
+    """The first `layers` layers of the tiny model with another window."""
+    tiny = ModelConfig.tiny()
+    below = {
+        name: tuple(layer for layer in getattr(tiny, name) if layer < layers)
+        for name in ("kv_source_layers", "index_source_layers", "engram_layer_ids")
+    }
+    return ModelConfig.tiny(
+        n_layers=layers,
+        window_size=window,
+        compress_ratios=tiny.compress_ratios[:layers],
+        engram_num_embeddings=tiny.engram_num_embeddings[: len(below["engram_layer_ids"])],
+        candidate_source_layer=tiny.candidate_source_layer if layers > tiny.candidate_source_layer else -1,
+        n_mtp_layers=0,
+        dspark_target_layer_ids=(),
+        vision_n_layers=0,
+        **below,
+        **changes,
+    )
+
+
+@remembered(32)
+def toy_model(layers, window):
+    """The model of a setting. Shallower models are the lower layers of deeper ones, with the same weights."""
+    deepest = toy_config(ModelConfig.tiny().n_layers, window)
+    config = toy_config(layers, window)
+    drawn = weights.random_weights(deepest, SEED)
+    names = weights.weight_shapes(config)
+    return models.Model(config, {name: drawn[name] for name in names}, np.arange(config.vocab_size) // 2)
+
+
+@remembered(8)
+def prompt(length):
+    """Token ids, the same for every model."""
+    return np.random.default_rng(SEED).integers(3, 90, length)
+
+
+def divergence(logits, other):
+    """Σ p·log(p/q) of each pair of rows of logits: [R]."""
+    p, q = (row - row.max(axis=-1, keepdims=True) for row in (logits, other))
+    p, q = (row - np.log(np.exp(row).sum(axis=-1, keepdims=True)) for row in (p, q))
+    return np.maximum((np.exp(p) * (p - q)).sum(axis=-1), 0)  # rounding can leave −1e-17
+
+
+@dataclass(frozen=True)
+class Run:
+    """Logits of the tokens that follow [NEW V], of the last prompt token (None if it got none), and all windows."""
+
+    logits: np.ndarray
+    last: np.ndarray | None
+    windows: tuple  # for each layer (first position, rows [n D])
+    entries: dict  # owner -> compressed entries
+
+
+def _run(model, cache, logits, last):
+    windows = tuple((ring.start, ring.read(ring.start, ring.end)) for ring in cache.windows)
+    return Run(logits, last, windows, {layer: entries.read() for layer, entries in cache.entries.items()})
+
+
+def exact_run(model, ids, hit):
+    """Prefix and new tokens without a gap: what every other run is compared with."""
+    cache = model.new_cache(quantized=False, spare=len(ids))
+    before = model.forward(ids[:hit], cache)
+    after = model.forward(ids[hit:], cache)
+    return _run(model, cache, after.logits, before.logits[-1])
+
+
+def stored_prefix(model, ids, hit):
+    """A cache that knows the whole prefix, windows included, as a server has it before it lets them go."""
+    cache = model.new_cache(quantized=False, spare=len(ids))
+    model.forward(ids[:hit], cache)
+    return cache
+
+
+def hit_run(model, ids, hit, tokens, stored=None):
+    """A later request finds the prefix: its global memory is there, its last `tokens` tokens are fed again."""
+    cache = replay.resume(model, stored or stored_prefix(model, ids, hit), ids, hit, tokens=tokens)
+    fed, new = model.forward(ids[cache.length :], cache).logits, len(ids) - hit
+    return _run(model, cache, fed[-new:], fed[-new - 1] if len(fed) > new else None)
+
+
+def decoder_run(model, ids, hit, tokens, decoder):
+    """A prefill whose decoder layers run on the last `tokens` tokens of the prompt; then the new tokens are decoded."""
+    cache = model.new_cache(quantized=False, spare=len(ids))
+    output = model.prefill(ids[:hit], cache, decoder=decoder, tokens=max(1, tokens))
+    if not tokens:
+        for ring in cache.windows[model.config.decoder_start :]:
+            ring.restart(hit)
+    after = model.forward(ids[hit:], cache) if len(ids) > hit else output
+    return _run(model, cache, after.logits, output.logits[-1] if tokens else None)
+
+
+def cut_run(model, ids, hit, tokens):
+    """The prompt cut to its last `tokens` tokens: no memory of what came before them."""
+    cache = model.new_cache(quantized=False, spare=len(ids))
+    logits = model.forward(ids[hit - tokens :], cache).logits
+    return logits[-(len(ids) - hit) :]
+
+
+def window_errors(run, exact, layers):
+    """Relative error of each window row: for each layer (first position, [n]), compared with the exact run."""
+    errors = []
+    for layer in layers:
+        (first, rows), (_, true) = run.windows[layer], exact.windows[layer]
+        true = true[first : first + len(rows)]
+        errors.append((first, relative_errors(rows, true)))
+    return errors
+
+
+def relative_errors(rows, true):
+    """Size of the difference of each row from the true one, by the size of the true one: [n]."""
+    return np.linalg.norm(rows - true, axis=-1) / np.linalg.norm(true, axis=-1)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One replay length: errors of the windows, and divergences of the logits of the new tokens."""
+
+    tokens: int
+    errors: tuple  # for each layer (first position, [n] relative errors)
+    divergences: tuple  # of each new token
+    same_entries: bool  # whether the global entries of the prefix are those stored, bit for bit
+    entry_errors: dict  # owner -> relative error of each entry that was made after the prefix
+
+    @property
+    def divergence(self):
+        return float(np.mean(self.divergences))
+
+    def read_errors(self, hit, window):
+        """For each layer the errors of the rows that the next token reads; 1 for a row that is missing."""
+        needed = range(max(0, hit - window + 1), hit)
+        return [[float(error[p - first]) if p >= first else 1.0 for p in needed] for first, error in self.errors]
+
+    def exact(self, hit, window):
+        """Whether the next token reads exact windows in all layers."""
+        return all(error < EXACT for layer in self.read_errors(hit, window) for error in layer)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is run: which replay, how many layers of it, window and prefix."""
+
+    variant: str  # "hit", "report" or "serving"
+    depth: int
+    window: int
+    hit: int
+
+    @property
+    def first(self):
+        """Number of the first replayed layer."""
+        return 0 if self.variant == "hit" else ModelConfig.tiny().decoder_start
+
+    @property
+    def layers(self):
+        return range(self.first, self.first + self.depth)
+
+    @property
+    def model(self):
+        return toy_model(self.first + self.depth, self.window)
+
+    @property
+    def ids(self):
+        return prompt(self.hit + NEW)
+
+
+@remembered(8)
+def _exact(setting):
+    return exact_run(setting.model, setting.ids, setting.hit), stored_prefix(setting.model, setting.ids, setting.hit)
+
+
+@remembered(2048)
+def replayed(setting, tokens):
+    """One run with so many replayed tokens, compared with the exact one."""
+    s, (exact, stored) = setting, _exact(setting)
+    if s.variant == "hit":
+        run = hit_run(s.model, s.ids, s.hit, tokens, stored)
+    else:
+        run = decoder_run(s.model, s.ids, s.hit, tokens, s.variant)
+    prefix = {layer: s.hit // s.model.config.compress_ratios[layer] for layer in run.entries}
+    same = all(np.array_equal(run.entries[layer][:n], exact.entries[layer][:n]) for layer, n in prefix.items())
+    errors = tuple(window_errors(run, exact, s.layers))
+    fresh = {layer: relative_errors(run.entries[layer][n:], exact.entries[layer][n:]) for layer, n in prefix.items()}
+    return Replayed(tokens, errors, tuple(map(float, divergence(exact.logits, run.logits))), same, fresh)
+
+
+def lengths(setting):
+    """Replay lengths of the curve: from none to layers × window, at most the prefix."""
+    return range(min(setting.hit, setting.depth * setting.window) + 1)
+
+
+def needed(setting):
+    """The shortest replay after which the next token reads exact windows in all layers, by trying; None if none."""
+    for tokens in lengths(setting):
+        if replayed(setting, tokens).exact(setting.hit, setting.window):
+            return tokens
+    return None
+
+
+@remembered(128)
+def cut(setting):
+    """Mean divergence of the new tokens' logits when the prompt is cut to its last window."""
+    s, (exact, _) = setting, _exact(setting)
+    return float(np.mean(divergence(exact.logits, cut_run(s.model, s.ids, s.hit, min(s.window, s.hit)))))
