@@ -23,6 +23,26 @@ A reader may take the files in this order:
     generate, replay                    and continuing a stored prefix
     losses, optimisers                  training
     vision, checkpoint, verify          images, released files, recorded outputs
+    v4_cache, v4_compressor,            the model before, for comparison
+    v4_reading, v4_attention,
+    v4_experts, v4_block, v4_model
+
+Arguments with one meaning in every file:
+
+    config        ModelConfig, the sizes and options of the model
+    plan          LayerPlan, what the layer does: one of `config.schedule()`
+    where         {"device": …, "dtype": …} of the parameters
+    u             [B T C], what the projections of a sub-block read: the collapsed streams, normalised
+    streams       [B T S C], the residual streams
+    cache         Cache, the state of all rows; it is changed
+    span          Span: where the tokens of the tile stand in their rows
+    rotation      Rotation of rope.py: angles of the positions
+    row_format    PlainRows, FP8Rows or FP4Rows of storage.py: how rows are stored
+    quantized     whether rows are stored in the formats of quant.py, or as they are
+    batch         number of rows
+    device        where arrays lie, as PyTorch names it
+    spare         rows that can be taken back; a block of drafts by default
+    eps           added under the root of an RMSNorm
 
 Shapes are written at line ends: B batch, T positions, N entries, H heads, D head width, C model width, S streams,
 E experts, K selected, V vocabulary, R low-rank width.

@@ -4,20 +4,21 @@ Only NumPy and the standard library are imported here, so that every file runs u
 Everything is one sequence at a time: T positions, no batch dimension. A reader may take the files in this order:
 
     checks, activations, norms, rope    the small parts
+    quant, storage                      rows of numbers in four and eight bits, and arrays of them
     attention, window                   one query over its last W positions, and a sink
     compressor, indexer, csa2           entries of several tokens, choosing among them, sharing both between layers
-    quant, storage, cache, cache_file   four-bit and eight-bit rows, what a sequence remembers, on disk
     moe, mhc, block                     experts, residual streams, one layer
     engram                              memory addressed by n-grams
+    cache, cache_file                   what a sequence remembers, in memory and on disk
     weights, linear, checkpoint         names and shapes, quantised matrices, reading the released files
     model                               the whole forward pass, the skipping prefill
     sampling, dspark, acceptance,       from logits to tokens, drafting, verifying,
     scheduler, generate                 how many drafts, the loop
-    replay                              continuing a stored prefix
+    replay, verify                      continuing a stored prefix; a batch compared with recorded outputs
     vision                              images
     losses, optimizers                  what training minimises and how weights are changed (values, no gradients)
     v4_compressor, v4_attention,        the model before, for comparison
-    v4_model
+    v4_model, v4_dspark
 
 Arguments with one meaning in every file:
 

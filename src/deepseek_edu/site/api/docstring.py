@@ -104,7 +104,7 @@ def columns(lines: list[str]) -> list[list[str]]:
             rows[-1] = [f"{before} {cell}".strip() for before, cell in zip(rows[-1], cells, strict=True)]
         else:
             rows.append(cells)
-    return rows
+    return [] if any(GAP.search(cell) for row in rows for cell in row) else rows
 
 
 def _table(rows: list[list[str]], link: Link) -> str:
@@ -183,10 +183,14 @@ def sections(docstring: griffe.Docstring | None) -> Sections:
         elif kind == "raises":
             found.append((kind, [(str(part.annotation), part.description) for part in section.value]))
         elif kind in ("returns", "yields"):
-            # "type: words" is how it is written; what stands before a colon is no separate type here
-            said = [f"{p.annotation}: {p.description}" if p.annotation else p.description for p in section.value]
-            found.append((kind, " ".join(said)))
+            found.append((kind, _as_written(docstring.value, kind)))
     return found
+
+
+def _as_written(words: str, kind: str) -> str:
+    """Return the text below `Returns:`. Griffe would take `float64 [N]: …` for a type and write it anew."""
+    found = re.search(rf"(?m)^{kind.capitalize()}:\n(?P<text>(?:[ ]+.*\n?|\n(?=[ ]))+)", words)
+    return _joined(found["text"]) if found else ""
 
 
 LABELS = {

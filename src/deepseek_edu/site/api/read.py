@@ -132,6 +132,7 @@ class Item:
 def packages(root: Path) -> list[Package]:
     """Return all parts of the reference, in the order of the navigation."""
     logging.getLogger("griffe").setLevel(logging.CRITICAL)  # the audit tells what a docstring lacks, in our words
+    root = root.resolve()
     whole: Any = griffe.load("deepseek_edu", search_paths=[root / "src"], allow_inspection=False)
     found = [
         _ordered(root, whole["reference"], "NumPy"),
@@ -168,20 +169,21 @@ def reading_order(doc: str, known: set[str]) -> list[tuple[list[str], str]]:
     """
     groups: list[tuple[list[str], str]] = []
     open_names = False
-    for line in doc.split("\n"):
+    for line in doc.partition("\nArguments ")[0].split("\n"):  # the table of arguments is no reading order
         if not (found := re.match(r"    (?P<names>\S+(?: \S+)*)(?:\s{2,}(?P<words>\S.*))?$", line)):
             open_names = False
             continue
         names = [part.strip().removesuffix(".py") for part in found["names"].split(",")]
         words = (found["words"] or "").strip()
-        if not all(part in known or not part for part in names):
+        if names[0] not in known:
             open_names = False
             continue
+        names = [name for name in names if name in known]
         if open_names:
             before, said = groups[-1]
-            groups[-1] = ([*before, *filter(None, names)], f"{said} {words}".strip())
+            groups[-1] = ([*before, *names], f"{said} {words}".strip())
         else:
-            groups.append(([*filter(None, names)], words))
+            groups.append((names, words))
         open_names = found["names"].endswith(",")
     return groups
 
