@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepseek_edu.model.v4_cache import V4Rows, slot_positions
+from deepseek_edu.model.v4_cache import V4Rows
 from deepseek_edu.model.v4_model import V4Model
 from deepseek_edu.reference import v4_model as numpy_v4
 
@@ -103,10 +103,6 @@ def test_a_released_checkpoint_must_fit():
     weights["norm.weight"] = np.zeros(3)
     with pytest.raises(ValueError, match=r"head\.weight is missing.*extra is unknown.*has shape \(3,\), not \(32,\)"):
         V4Model(config).load_weights(weights)
-
-
-def test_slots_hold_the_last_positions():
-    assert slot_positions(torch.tensor([6, 2]), 4).tolist() == [[4, 5, 2, 3], [0, 1, -2, -1]]
 
 
 def test_released_rows_cost_584_bytes():

@@ -149,7 +149,7 @@ class V4Attention(Attention):
         entry = self.entry(u, rotation)  # B T D
         if call.slots:
             ring.write(span, entry)
-            own = ring.slot_rows()  # B slots D
+            own = ring.read()  # B slots D
         else:
             own = ring.line(span, self.config.window_size - 1, entry)  # B W-1+T D
         narrow, queries = self.queries(u, rotation)  # B T R, B T H D

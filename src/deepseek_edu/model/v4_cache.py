@@ -60,27 +60,6 @@ class V4Rows:
         return quant.straight_through(values, lambda x: self.decode(self.encode(x)))
 
 
-class SlotRing(window.Ring):
-    """A window whose slots can also be read as they lie; the order of entries makes no difference to attention."""
-
-    def slot_rows(self):
-        """Return the values of all slots, [B slots D]; `slot_positions` says what they hold."""
-        return self.row_format.decode(self._parts)
-
-
-def slot_positions(ends, slots):
-    """Return which position lies in each slot of rings that hold the last ones before `ends`: int64 [B slots].
-
-    Args:
-        ends: int64 [B]; slots that have not been written yet come out negative.
-
-    >>> slot_positions(torch.tensor([6, 2]), 4).tolist()
-    [[4, 5, 2, 3], [0, 1, -2, -1]]
-    """
-    last = ends[:, None] - 1
-    return last - (last - torch.arange(slots)) % slots
-
-
 def waiting_tokens(ratio):
     """Return how many tokens before a new one its group may still need: r − 1, for overlapping groups 2r − 1."""
     return 2 * ratio - 1 if ratio == 4 else ratio - 1
@@ -102,7 +81,7 @@ class V4Cache(Cache):
         self.entries = {layer: entries(self.entry_format, self.batch, self.device) for layer in c.kv_source_layers}
 
         def ring(width, size, row_format=None):
-            kind = window.LiveRing if self.live else SlotRing
+            kind = window.LiveRing if self.live else window.Ring
             row_format = row_format or storage.PlainRows(width, self.dtype)
             return kind(row_format, self.batch, size, self.spare, self.device)
 

@@ -27,7 +27,7 @@ class V4Gate(nn.Module):
             self.bias = nn.Parameter(torch.zeros(experts, **where), requires_grad=False)
 
     def forward(self, u, ids):
-        """Return (scores [N E], experts int64 [N k], weights [N k]) for tokens u [N C] with ids [N]."""
+        """Return (scores [N E], experts int64 [N k], weights [N k]) for tokens u [N C] with ids [N], or None."""
         c = self.config
         logits = nn.functional.linear(precise(u), precise(self.weight))  # N E
         scores = moe.router_scores(logits if c.gate_temp == 1 else logits / c.gate_temp, c.score_func)
@@ -53,18 +53,20 @@ class V4MoE(nn.Module):
         self.shared_experts = moe.Expert(config.n_shared_experts * config.moe_inter_dim, config, where)
         self.shared_experts.limit = 0.0
 
-    def forward(self, u, ids, valid=None, routing=None):
+    def forward(self, u, ids=None, valid=None, routing=None):
         """Route and run.
 
         Args:
-            u: [B T C]; ids: int64 [B T].
+            u: [B T C]; ids: int64 [B T], which only a table needs.
             valid: bool [B T], false for padding, which is not run; None if there is none.
             routing: list that takes in (scores, experts) of this layer, or None.
 
         Returns:
             [B T C]; zeros for padding.
         """
-        tokens, ids = (u.flatten(0, 1), ids.flatten()) if valid is None else (u[valid], ids[valid])  # N C, N
+        tokens = u.flatten(0, 1) if valid is None else u[valid]  # N C
+        if self.gate.hash_routed:
+            ids = ids.flatten() if valid is None else ids[valid]  # N
         scores, experts, weights = self.gate(tokens, ids)
         if routing is not None:
             routing.append((scores, experts))

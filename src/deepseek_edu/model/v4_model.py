@@ -9,74 +9,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from deepseek_edu.model import dspark, mhc
+from deepseek_edu.model import dspark
 from deepseek_edu.model import generate as generation
-from deepseek_edu.model.block import Block
 from deepseek_edu.model.linear import Matrix
-from deepseek_edu.model.norms import RMSNorm, precise, reciprocal_rms
 from deepseek_edu.model.output import Output, joined
 from deepseek_edu.model.tiles import padded
-from deepseek_edu.model.v4_attention import Call, V4Attention
+from deepseek_edu.model.v4_attention import Call
+from deepseek_edu.model.v4_block import DraftStage, NextTokenLayer, StreamHead, V4Block
 from deepseek_edu.model.v4_cache import V4Cache
 from deepseek_edu.model.v4_experts import V4MoE
 from deepseek_edu.reference.v4_model import v4_weight_shapes
-
-
-class StreamHead(nn.Module):
-    """A module that ends with the learned collapse of the streams (`hc_head`) and a norm."""
-
-    def add_head(self, config, where):
-        """Make the parameters hc_head_fn [S  S·C], hc_head_base [S], hc_head_scale [1] and norm."""
-        n = config.hc_mult
-        self.hc_head_fn = nn.Parameter(torch.empty(n, n * config.dim, **where))
-        nn.init.normal_(self.hc_head_fn, std=0.1 * (n * config.dim) ** -0.5)
-        self.hc_head_base = nn.Parameter(torch.zeros(n, **where))
-        self.hc_head_scale = nn.Parameter(torch.ones(1, **where))
-        self.norm = RMSNorm(config.dim, config.norm_eps, where)
-
-    def head_pre(self, streams):
-        """Return A of the collapse before the norm: [B T S] from streams [B T S C]."""
-        flat = precise(streams.flatten(2))
-        mixes = nn.functional.linear(flat, self.hc_head_fn.to(flat.dtype))
-        mixes = mixes * reciprocal_rms(flat, self.config.norm_eps)  # B T S
-        return (mixes * self.hc_head_scale + self.hc_head_base).sigmoid() + self.config.hc_eps
-
-
-class V4Block(Block):
-    """One layer with unshifted hyper-connections; backbone layers, the preview's layer and draft stages.
-
-    Args:
-        plan: LayerPlan; config: ModelConfig.
-        experts: V4MoE.
-        where: device and dtype of the parameters.
-    """
-
-    def __init__(self, plan, config, experts, where):
-        super().__init__(V4Attention(config, plan, where), experts, config, where)
-        self.plan = plan
-
-    def run(self, streams, attend, feed):
-        """Return X' [B T S C] from X [B T S C]; attend and feed are functions u [B T C] -> [B T C]."""
-        for part, norm, act in (("attn", self.attn_norm, attend), ("ffn", self.ffn_norm, feed)):
-            fn, base, scale = (getattr(self, f"hc_{part}_{name}") for name in ("fn", "base", "scale"))
-            own = mhc.coefficients(streams, fn, base, scale, self.config)
-            y = act(norm(mhc.collapse(streams, own.pre)))
-            streams = mhc.expand(streams, y, own.post, own.mix)
-        return streams
-
-
-class NextTokenLayer(V4Block, StreamHead):
-    """The preview's layer: reads the last streams and the next token's embedding, predicts the token after it."""
-
-    def __init__(self, plan, config, experts, where):
-        super().__init__(plan, config, experts, where)
-        self.add_head(config, where)
-        self.e_proj, self.h_proj = (Matrix(config.dim, config.dim, where) for _ in "eh")
-        self.enorm, self.hnorm = (RMSNorm(config.dim, config.norm_eps, where) for _ in "eh")
-
-    def join(self, streams, embedded):
-        """Return the layer's input streams [B T S C] from the backbone's and embeddings [B T C]."""
-        return self.e_proj(self.enorm(embedded))[:, :, None] + self.h_proj(self.hnorm(streams))
 
 
 class V4Model(StreamHead):
@@ -84,7 +26,7 @@ class V4Model(StreamHead):
 
     Args:
         config: ModelConfig, generation "v4".
-        drafter: None, or "mtp" for the preview's next-token layer.
+        drafter: None, "mtp" for the preview's next-token layer, or "dspark" for the draft stages of the 31 July model.
         dtype, device: of the parameters; device "meta" allocates nothing.
 
     Raises:
@@ -110,8 +52,10 @@ class V4Model(StreamHead):
         if drafter == "mtp":
             experts = V4MoE(count, k, config, False, where)
             self.mtp.append(NextTokenLayer(plans[config.n_layers], config, experts, where))
+        elif drafter == "dspark":
+            self.mtp.extend(DraftStage(stage, config, where) for stage in range(config.n_mtp_layers))
         elif drafter is not None:
-            raise ValueError(f"drafter must be None or 'mtp'; got {drafter!r}")
+            raise ValueError(f"drafter must be None, 'mtp' or 'dspark'; got {drafter!r}")
 
     @property
     def dtype(self):
@@ -129,7 +73,7 @@ class V4Model(StreamHead):
         Raises:
             ValueError: lists missing and unknown names and wrong shapes together.
         """
-        shapes = v4_weight_shapes(self.config, mtp=self.drafter == "mtp")
+        shapes = v4_weight_shapes(self.config, mtp=self.drafter == "mtp", dspark=self.drafter == "dspark")
         wrong = [f"{name} is missing" for name in shapes if name not in weights]
         wrong += [f"{name} is unknown" for name in weights if name not in shapes]
         wrong += [
@@ -160,7 +104,7 @@ class V4Model(StreamHead):
             with_routing: keep what the routers chose in Output.routing.
 
         Returns:
-            Output; `hidden` is what the output matrix reads.
+            Output; `hidden` is what the last norm reads, of the rows of the logits.
 
         Raises:
             ValueError: ids or counts do not fit; the message names the argument.
@@ -169,17 +113,44 @@ class V4Model(StreamHead):
             raise ValueError(f"logits must be 'all', 'last' or 'none'; got {logits!r}")
         ids, call = self._begin(ids, cache, counts, quantized)
         routing = [] if with_routing else None
-        streams = self._layers(ids, call, routing)
+        streams, main_hidden = self._layers(ids, call, routing)
         call.cache.advance(call.span.counts)
+        if main_hidden is not None:
+            dspark.insert_context(main_hidden, call.span, self.mtp, call.cache)
         call.cache.decoded = call.cache.lengths.clone()
         if logits == "last":
             streams = call.span.take_last(streams, 1)
-        hidden = self.norm(mhc.collapse(streams, self.head_pre(streams)))  # B R C
-        values = None if logits == "none" else self.head(hidden)
+        hidden = self.collapse(streams)  # B R C
+        values = None if logits == "none" else self.head(self.norm(hidden))
         tokens = len(self.layers) * int(call.span.counts.sum())
-        return Output(values, call.span, None, {}, None, tokens, hidden, routing or [])
+        return Output(values, call.span, main_hidden, {}, None, tokens, hidden, routing or [])
 
-    @torch.no_grad()
+    def predict_after_next(self, ids, following, cache=None, counts=None, quantized=False):
+        """Run backbone and next-token layer: logits [B T V] for the token after the next one.
+
+        Args:
+            ids: int64 [B T]; following: int64 [B T], the next token of each position.
+            cache, counts, quantized: as in `forward`.
+
+        Raises:
+            ValueError: the model has no next-token layer.
+        """
+        if self.drafter != "mtp":
+            raise ValueError(f"the model must be made with drafter='mtp' for this; it has {self.drafter!r}")
+        ids, call = self._begin(ids, cache, counts, quantized)
+        layer = self.mtp[0]
+        streams, _ = self._layers(ids, call, None)
+        following = torch.as_tensor(following, device=self.device)
+        streams = layer.run(
+            layer.join(streams, self.embed(following)),
+            lambda u: layer.attn(u, call, call.cache.draft_windows[0]),
+            lambda u: layer.ffn(u, None, None if call.span.full else call.span.valid),
+        )
+        call.cache.advance(call.span.counts)
+        call.cache.decoded = call.cache.lengths.clone()
+        return self.head(layer.norm(layer.collapse(streams)))
+
+    @torch.inference_mode()
     def prefill(self, ids, cache, counts=None, chunk=None, decoder="all", logits="all"):
         """Process prompts.
 
@@ -205,15 +176,19 @@ class V4Model(StreamHead):
         ]
         return outputs[0] if len(outputs) == 1 else joined(outputs, logits)
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def decode(self, ids, cache, **options):
         """Process one or several new tokens of every row: ids [B] or [B T]; options of `forward`. Returns Output."""
         ids = torch.as_tensor(ids, device=self.device)
         return self.forward(ids[:, None] if ids.ndim == 1 else ids, cache, **options)
 
     def generate(self, ids, max_new_tokens, **options):
-        """Continue prompts; see `generate.generate` for the options. Returns one generate.Generation per row."""
-        options.setdefault("speculative", False)
+        """Continue prompts; see `generate.generate` for the options. Returns one generate.Generation per row.
+
+        Only the draft stages of DSpark draft; with another drafter, or none, tokens come one by one.
+        """
+        if self.drafter != "dspark":
+            options["speculative"] = False
         return generation.generate(self, ids, max_new_tokens, **options)
 
     # Steps of a forward pass
@@ -233,12 +208,17 @@ class V4Model(StreamHead):
         return ids, Call(cache.span(counts, ids.shape[1]), cache)
 
     def _layers(self, ids, call, routing):
+        """Streams after the last layer, [B T S C], and what draft stages read, [B T targets·C], or None."""
         streams = self.embed(ids)[:, :, None].expand(-1, -1, self.config.hc_mult, -1)  # B T S C
         valid = None if call.span.full else call.span.valid
+        read = self.config.dspark_target_layer_ids if self.drafter == "dspark" else ()
+        means = {}
         for layer in self.layers:
             streams = layer.run(
                 streams,
                 lambda u, layer=layer: layer.attn(u, call),
                 lambda u, layer=layer: layer.ffn(u, ids, valid, routing),
             )
-        return streams
+            if layer.plan.index in read:
+                means[layer.plan.index] = streams.mean(dim=2)  # B T C
+        return streams, torch.cat([means[layer] for layer in read], dim=-1) if read else None

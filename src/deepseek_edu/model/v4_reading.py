@@ -10,7 +10,6 @@ A short tile (a decode step) reads the slots of the ring as they lie; a long one
 import torch
 
 from deepseek_edu.model.compressor import visible_entries
-from deepseek_edu.model.v4_cache import slot_positions
 
 QUERY_BLOCK = 64
 """Queries whose scores are held at once. A block reads W + 63 keys of the line, of which each query sees W."""
@@ -73,9 +72,9 @@ class Block:
 def query_blocks(span, cache):
     """Cut the queries of a tile into blocks: (blocks, whether they read slots)."""
     size = cache.config.window_size
-    if not cache.live and span.width <= cache.spare + 1:
-        held = slot_positions(span.ends, size + cache.spare).to(span.device)  # B slots
-        window = _hidden(span.positions, held, size)
+    ring = cache.windows[0]
+    if ring.holds(span.width):
+        window = _hidden(span.positions, span.held(ring.slots), size)
         return [Block(slice(0, span.width), None, window, span.positions, int(span.ends.max()))], True
     line, latest = span.line_positions(size - 1), int(span.first.max())
     missing = max(0, size - 1 - latest)  # columns of the line before position 0 in all rows

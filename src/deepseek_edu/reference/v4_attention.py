@@ -6,8 +6,8 @@
     HCA    128 + 8 192
 
 Against V4.1: every compressed layer makes its own entries and nothing is shared; each head of the query is divided by
-its root mean square; index queries and keys are turned by a Hadamard matrix before FP4; only the channels that do not
-rotate are stored in FP8, 64 to a scale.
+its root mean square; index queries and keys are turned by a Hadamard matrix before FP4; the channels that do not rotate
+are stored in FP8, 64 to a scale, the others in bfloat16.
 
 Source: V4 report, section 2; V4 reference `Attention` and `Indexer`.
 """
@@ -40,18 +40,30 @@ def hadamard(x):
     return y.reshape(x.shape) * width**-0.5
 
 
+def round_to_bfloat16(x):
+    """Return the bfloat16 numbers nearest to x, any shape, ties to even: float32 with the last 16 bits zero.
+
+    >>> round_to_bfloat16(np.array([1.0, 1.00390625, 3.14159])).tolist()
+    [1.0, 1.0, 3.140625]
+    """
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    rounded = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
+    return (rounded & np.uint32(0xFFFF0000)).view(np.float32)
+
+
 def read_back_entry(entry, rope_width, quantized):
-    """Return entries [N D] as stored: all but the last `rope_width` channels in FP8, 64 to a scale; or unchanged.
+    """Return entries as stored: the last `rope_width` channels in bfloat16, the others in FP8, 64 to a scale.
 
     Args:
-        entry: [N D].
-        rope_width: channels that turn; they are kept in the type of the entry.
+        entry: [N D]; D − rope_width a multiple of 64.
+        rope_width: channels that turn.
+        quantized: False to return entries unchanged.
     """
     if not quantized or not len(entry):
         return entry
     kept = entry.shape[-1] - rope_width
-    stored = quant.quantize_fp8(entry[..., :kept], 64).values.astype(entry.dtype)
-    return np.concatenate([stored, entry[..., kept:]], axis=-1)
+    stored = quant.quantize_fp8(entry[..., :kept], 64).values
+    return np.concatenate([stored, round_to_bfloat16(entry[..., kept:])], axis=-1).astype(entry.dtype)
 
 
 def choose(u, narrow, w, config, frequencies, quantized):

@@ -5,8 +5,8 @@ connections that collapse with the coefficients of the same streams, a learned c
 preview's multi-token prediction (MTP): one more layer that reads the last streams and the next token's embedding.
 There is no Engram, no image and no sharing between layers.
 
-Source: V4 report; V4 reference `Block`, `Gate`, `MTPBlock`. In V4 the shared expert has no clamp. Left out: the
-draft stages of the 31 July model, which are those of dspark.py on layer outputs.
+Source: V4 report; V4 reference `Block`, `Gate`, `MTPBlock`. In V4 the shared expert has no clamp. The draft stages of
+the 31 July model are in v4_dspark.py.
 """
 
 import numpy as np
@@ -29,17 +29,21 @@ def hash_route(ids, table, scores, scale):
     return experts, weights / weights.sum(axis=-1, keepdims=True) * scale
 
 
-def feed_forward(u, ids, w, config):
+def feed_forward(u, ids, w, config, k=None):
     """Route by table or router, run the experts, add the shared one without a clamp: [T C].
 
     Args:
+        u: [T C].
         ids: [T], token ids, which the table is read by.
+        w: weights of the experts by released name.
+        config: ModelConfig.
+        k: experts per token of a router; config.n_activated_experts by default.
     """
     scores = moe.router_scores(u, w["gate.weight"], config.score_func, config.gate_temp)
     if "gate.tid2eid" in w:
         experts, weights = hash_route(ids, w["gate.tid2eid"].astype(np.int64), scores, config.route_scale)
     else:
-        k, normalise = config.n_activated_experts, config.score_func != "softmax"
+        k, normalise = k or config.n_activated_experts, config.score_func != "softmax"
         experts, weights = moe.route(scores, w["gate.bias"], k, normalise, config.route_scale)
     total = np.zeros_like(u)
     for expert in np.unique(experts):
@@ -68,7 +72,7 @@ class V4Model:
 
     Args:
         config: ModelConfig, generation "v4".
-        weights: {released name: array}; `mtp.0.*` of the preview is optional.
+        weights: {released name: array}; `mtp.*`, of the preview's layer or of draft stages, is optional.
         dtype: NumPy type of all arithmetic.
 
     Raises:
@@ -96,13 +100,27 @@ class V4Model:
             self.config,
         )
 
-    def streams(self, ids, quantized=False):
-        """Return the streams after the last layer: [T S C]."""
+    def streams(self, ids, quantized=False, means=None):
+        """Return the streams after the last layer: [T S C].
+
+        Args:
+            ids: [T].
+            quantized: store what would be cached in FP8 and FP4.
+            means: dict that takes in {layer: mean of the streams at its output, [T C]}, or None.
+        """
         x = self.weights["embed.weight"][np.asarray(ids)]
         streams = np.repeat(x[:, None, :], self.config.hc_mult, axis=1)
         for plan in self.plans:
             streams = self._layer(streams, ids, f"layers.{plan.index}.", plan, quantized)
+            if means is not None:
+                means[plan.index] = streams.mean(axis=1)
         return streams
+
+    def main_hidden(self, ids, quantized=False):
+        """Return what the draft stages read, the means of some layers' outputs side by side: [T targets·C]."""
+        means = {}
+        self.streams(ids, quantized, means)
+        return np.concatenate([means[layer] for layer in self.config.dspark_target_layer_ids], axis=-1)
 
     def logits_of(self, streams, prefix=""):
         """Collapse by the learned head, normalise, multiply by the output matrix: [T V]."""
@@ -131,8 +149,14 @@ class V4Model:
         return self.logits_of(self._layer(streams, following, prefix, plan, quantized), prefix)
 
 
-def v4_weight_shapes(config, mtp=False):
-    """Return {released name: shape} of a V4 backbone; with mtp=True also of the preview's MTP layer."""
+def v4_weight_shapes(config, mtp=False, dspark=False):
+    """Return {released name: shape} of a V4 backbone.
+
+    Args:
+        config: ModelConfig, generation "v4".
+        mtp: with the preview's MTP layer.
+        dspark: with the draft stages of the 31 July model.
+    """
     c = config
     shapes = {"embed.weight": (c.vocab_size, c.dim), "norm.weight": (c.dim,), "head.weight": (c.vocab_size, c.dim)}
     shapes.update(_head_shapes(c, ""))
@@ -146,6 +170,22 @@ def v4_weight_shapes(config, mtp=False):
             shapes[f"{prefix}{name}.weight"] = (c.dim, c.dim)
         for name in ("enorm", "hnorm", "norm"):
             shapes[f"{prefix}{name}.weight"] = (c.dim,)
+    if dspark:
+        shapes.update(_stage_shapes(c))
+    return shapes
+
+
+def _stage_shapes(c):
+    shapes, last = {}, f"mtp.{c.n_mtp_layers - 1}."
+    for stage in range(c.n_mtp_layers):
+        plan = c.schedule()[c.n_layers + stage]
+        shapes.update(_layer_shapes(c, plan, f"mtp.{stage}.", c.dspark_n_routed_experts))
+    shapes["mtp.0.main_proj.weight"] = (c.dim, c.dim * len(c.dspark_target_layer_ids))
+    shapes["mtp.0.main_norm.weight"] = shapes[f"{last}norm.weight"] = (c.dim,)
+    shapes.update(_head_shapes(c, last))
+    for name in ("embed", "head"):
+        shapes[f"{last}markov_head.{name}.weight"] = (c.vocab_size, c.dspark_markov_rank)
+    shapes[f"{last}confidence_head.proj.weight"] = (1, c.dim + c.dspark_markov_rank)
     return shapes
 
 
@@ -157,8 +197,8 @@ def _head_shapes(c, prefix):
     }
 
 
-def _layer_shapes(c, plan, prefix):
-    shapes = names.layer_shapes(c, prefix, c.n_routed_experts)
+def _layer_shapes(c, plan, prefix, experts=None):
+    shapes = names.layer_shapes(c, prefix, experts or c.n_routed_experts)
     shapes.pop(f"{prefix}ffn.gate.bias_vl", None)
     if plan.hash_routed:
         del shapes[f"{prefix}ffn.gate.bias"]
