@@ -7,7 +7,7 @@ import pytest
 
 from tests.mutants.mutation import SURVIVED, outcome
 from tests.mutants.rules import BEHAVIOURS, CHECKLIST, WANTED, numbers_of, uncovered
-from tests.mutants.tables import GROUPS
+from tests.mutants.tables import GROUPS, WITH_LISTS
 
 
 def place(number):
@@ -16,7 +16,7 @@ def place(number):
 
 
 def lines_of(mutants):
-    """Yield the lines of one group, each with whether it tells of a mutant that was not killed.
+    """Yield the lines of one group, each with the mutant that it says was killed, or None.
 
     A rule, and under it what breaks it. BROKEN means that nothing can be said: the place of the change is gone, or the
     test fails on the unchanged module.
@@ -26,7 +26,7 @@ def lines_of(mutants):
         by_rule.setdefault(mutant.rule, []).append(mutant)
     rules = sorted(by_rule, key=lambda rule: place(next(iter(numbers_of(rule)), None)))
     for rule in rules:
-        yield f"{' '.join(numbers_of(rule)) or '–':11} {rule}", 0
+        yield f"{' '.join(numbers_of(rule)) or '–':11} {rule}", None
         for mutant in by_rule[rule]:
             module, test = mutant.module.rpartition(".")[2], mutant.killed_by.removeprefix("tests.").replace(":", "::")
             try:
@@ -34,8 +34,8 @@ def lines_of(mutants):
                 verdict = "SURVIVED" if result == SURVIVED else "killed"
             except (Exception, pytest.fail.Exception) as error:  # the others are still run
                 verdict, result = "BROKEN", f"{type(error).__name__}: {error}".split("\n")[0]
-            yield f"{'':11}   {verdict:8} {module}: {mutant.change}", verdict != "killed"
-            yield f"{'':11}     by     {test}" + ("" if result == SURVIVED else f" ({result})"), 0
+            yield f"{'':11}   {verdict:8} {module}: {mutant.change}", mutant if verdict == "killed" else None
+            yield f"{'':11}     by     {test}" + ("" if result == SURVIVED else f" ({result})"), None
 
 
 def main():
@@ -45,14 +45,14 @@ def main():
     summary, survivors, begun = [], 0, time.perf_counter()
     for name, mutants in GROUPS.items():
         print(f"\n{name}\n{'─' * len(name)}")
-        lost = 0
-        for line, survived in lines_of(mutants):
+        killed = []
+        for line, mutant in lines_of(mutants):
             print(line, flush=True)
-            lost += survived
-        survivors += lost
-        summary.append(f"{name}: {len(mutants) - lost} of {len(mutants)} killed")
-        if name[:5] in ("NumPy", "PyTor"):
-            missing, _ = uncovered(mutants)
+            killed += [mutant] if mutant else []
+        survivors += len(mutants) - len(killed)
+        summary.append(f"{name}: {len(killed)} of {len(mutants)} killed")
+        if name in WITH_LISTS:
+            missing, _ = uncovered(killed)
             counts = [len(table) - len(set(missing) & set(table)) for table in (CHECKLIST, BEHAVIOURS)]
             summary[-1] += (
                 f"; lines of section 18: {counts[0]} of {len(CHECKLIST)}"
