@@ -18,6 +18,8 @@ tokens were decoded elsewhere than at the end of the ids, their place is found b
 Everything is computed in float64. Where an output that fails depends on a choice or a rounding that float32 cannot
 decide, its row says so: weights changed by 3e-7 of their size then move our own output about as far. It fails all the
 same.
+
+Source: the layout is our own; the outputs are those of the released reference code.
 """
 
 import json
@@ -34,15 +36,15 @@ __all__ = ["RUNNERS", "Report", "Row", "load", "token_map_of", "verify"]
 
 PERTURBATION = 3e-7
 """Relative change of weights that a float32 run cannot tell from its own rounding."""
-PERTURBED_RUNS = 3
+PERTURBED_RUNS = 3  # with changed weights, for a row that fails
 
 
 @dataclass(frozen=True)
 class Report:
     """All comparisons of one file."""
 
-    implementation: str
-    rows: list = field(default_factory=list)
+    implementation: str  # a key of RUNNERS
+    rows: list = field(default_factory=list)  # of Row
     unknown: list = field(default_factory=list)  # names in the file that no rule reads
 
     @property
@@ -81,6 +83,7 @@ def _torch_runner(*args):
 
 
 RUNNERS = {"numpy": _numpy_runner, "torch": _torch_runner}
+"""Implementation → function (config, weights, token_map) that makes its runner."""
 
 
 def load(outputs, config):
@@ -103,6 +106,13 @@ def load(outputs, config):
 
 def token_map_of(outputs, config):
     """Return the compressed id of each token id: `token_map` of the file, or equal runs of neighbouring ids.
+
+    Args:
+        outputs: {name: array}, content of a file.
+        config: ModelConfig.
+
+    Returns:
+        integers [V].
 
     Raises:
         ValueError: `token_map` is not made of integers, 0 or more.

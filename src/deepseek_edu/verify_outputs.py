@@ -1,6 +1,6 @@
 """What the names of recorded outputs ask for, and the comparison of each with what an implementation computes.
 
-The layout is described in verify.py.
+The layout is described in verify.py. Source: our own.
 """
 
 import re
@@ -65,6 +65,10 @@ class Comparison:
         """Compute some outputs with another runner and compare them twice: ({name: Row}, {name: Row}).
 
         The first rows are against what this comparison has computed, the second against what is recorded.
+
+        Args:
+            names: of outputs.
+            runner: of another model with the same methods.
         """
         other = Comparison(self.recorded, self.config, runner)
         other.starts = self.starts

@@ -25,6 +25,9 @@ class Cache:
         spare: positions that can be taken back after they were written; by default the draft length.
         live: keep nothing and pass gradients, for one call from the beginning (training).
 
+    Raises:
+        ValueError: a batch below 1, or another generation.
+
     Attributes:
         lengths: positions that have been processed, int64 [B] on the CPU, as are the others.
         stored: positions whose compressed entries exist; above lengths only while a prefix is replayed.
@@ -120,6 +123,9 @@ class Cache:
 
         Returns:
             Cache with empty windows; replay.py makes it usable.
+
+        Raises:
+            ValueError: lengths are no such numbers.
         """
         lengths = torch.as_tensor(lengths, dtype=torch.int64).expand(self.batch).clone()
         ratios = sorted({self.config.compress_ratios[layer] for layer in self.entries})

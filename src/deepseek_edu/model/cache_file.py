@@ -2,6 +2,8 @@
 
 A file holds one sequence; a batch is saved row by row and put together again when loaded. Header, checksum and refusals
 are those of the reference.
+
+Source: reference/cache_file.py.
 """
 
 import numpy as np
@@ -73,7 +75,13 @@ def from_reference(rows, dtype=torch.float32, device="cpu"):
 
 
 def save(cache, path, row=0, transient=True):
-    """Write one row of a cache; arguments and errors of `reference.cache_file.save`. Returns bytes written."""
+    """Write one row of a cache. Returns the bytes written.
+
+    Args:
+        path: of the file; an old one is replaced when the new one is complete.
+        row: number of the row.
+        transient: also write windows, open groups and the last token ids.
+    """
     return cache_file.save(to_reference(cache, row), path, transient)
 
 

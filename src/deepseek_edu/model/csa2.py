@@ -31,6 +31,11 @@ GATHER_COST = 24
 def gathering_pays(tokens, entries, chosen, heads):
     """Whether gathering `chosen` entries for each query is cheaper than reading all entries under a mask.
 
+    Args:
+        tokens, heads: T and H, of the queries.
+        entries: N, of which each query reads some.
+        chosen: how many it reads.
+
     >>> gathering_pays(1, 65536, 512, 8), gathering_pays(2048, 1024, 512, 8)
     (True, False)
     """
@@ -47,13 +52,13 @@ class Published:
     read: dict = field(default_factory=dict)  # entries and index keys, read back once for all layers
 
     def once(self, key, read):
-        """Return read(), the first time; then the same again."""
+        """Return read(), the first time under this key; then the same again."""
         if key not in self.read:
             self.read[key] = read()
         return self.read[key]
 
     def for_rows(self, value, asked):
-        """Return a published (tile, Span) for the last tokens of each row that `asked` spans."""
+        """Return a published value, (tile, Span), for the last tokens of each row that `asked` spans."""
         tile, span = value
         return span.take_last(tile, asked.width)
 
@@ -100,6 +105,7 @@ class CSA2(Attention):
 
         Args:
             u: [B T C]; narrow: [B T R]; asked: their Span.
+            published: Published; the choice is added to it.
         """
         c, plan = self.config, self.plan
         queries = cache.index_format.read_back(self.indexer.queries(narrow, asked.rotation(plan.ratio)))  # B T Hi Di

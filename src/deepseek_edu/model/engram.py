@@ -13,7 +13,7 @@ from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.norms import precise, reciprocal_rms
 from deepseek_edu.reference import engram as rules
 
-NO_TOKEN = rules.NO_TOKEN
+NO_TOKEN = rules.NO_TOKEN  # compressed id of a position without text
 SCALED = 32
 """Values of a table row that share a scale."""
 
@@ -70,7 +70,12 @@ class EngramHash(nn.Module):
 
 
 class Table(nn.Module):
-    """Rows of numbers with one scale for 32 of them: weight [rows D], scale [rows D/32]."""
+    """Rows of numbers with one scale for 32 of them: weight [rows D], scale [rows D/32].
+
+    Args:
+        rows: of the table.
+        width: D.
+    """
 
     def __init__(self, rows, width, where):
         super().__init__()

@@ -88,7 +88,12 @@ def coefficients(streams, projection, base, scale, config):
 
 
 def one_hot(batch, tokens, streams, dtype, device):
-    """Return the A of the first sub-block: everything from stream 0, [B T S]."""
+    """Return the A of the first sub-block: everything from stream 0, [B T S].
+
+    Args:
+        tokens: T; streams: S.
+        dtype: of the result.
+    """
     pre = torch.zeros(batch, tokens, streams, dtype=dtype, device=device)
     pre[..., 0] = 1
     return pre
@@ -100,8 +105,12 @@ def collapse(streams, pre):
 
 
 def expand(streams, output, post, mix):
-    """Return X'_j = post_j · y + Σ_i S_ij X_i: [B T S C] from X [B T S C] and y [B T C]; the sum is over the first
-    index of S.
+    """Return X'_j = post_j · y + Σ_i S_ij X_i: [B T S C]; the sum is over the first index of S.
+
+    Args:
+        streams: X [B T S C].
+        output: y [B T C], of the sub-block.
+        post, mix: [B T S] and S [B T S S], from `coefficients`.
     """
     written = post.to(output.dtype)[..., None] * output[:, :, None]  # B T S C
     mixed = torch.baddbmm(written.flatten(0, 1), mix.to(streams.dtype).flatten(0, 1).mT, streams.flatten(0, 1))

@@ -154,6 +154,9 @@ class Model(nn.Module):
 
         Returns:
             Output. With decoder="all" and chunks, logits of all columns together.
+
+        Raises:
+            ValueError: an unknown decoder, no tokens, or what `forward` refuses.
         """
         if decoder not in DECODER_ROWS:
             raise ValueError(f"decoder must be one of {', '.join(DECODER_ROWS)}; got {decoder!r}")

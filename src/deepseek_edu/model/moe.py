@@ -17,7 +17,11 @@ from deepseek_edu.model.norms import precise
 
 
 def router_scores(logits, score_func="sqrtsoftplus"):
-    """Return the positive score of every expert, (…, E) from logits (…, E)."""
+    """Return the positive score of every expert, (…, E) from logits (…, E).
+
+    Raises:
+        ValueError: score_func is none of "sqrtsoftplus", "sigmoid", "softmax".
+    """
     if score_func == "sqrtsoftplus":
         return nn.functional.softplus(logits, threshold=40.0).sqrt()
     if score_func == "sigmoid":
@@ -55,7 +59,11 @@ def clamped_swiglu(gate, up, limit):
 
 
 class Gate(nn.Module):
-    """The router: matrix [E C], a correction bias for text and one for tokens of images."""
+    """The router: matrix [E C], a correction bias for text and one for tokens of images.
+
+    Args:
+        experts: E.
+    """
 
     def __init__(self, experts, config, where):
         super().__init__()
@@ -80,7 +88,11 @@ class Gate(nn.Module):
 
 
 class Expert(Stacked):
-    """One SwiGLU network: w13 [2 F C], that is w1 (gate) and w3 (up); w2 [C F]."""
+    """One SwiGLU network: w13 [2 F C], that is w1 (gate) and w3 (up); w2 [C F].
+
+    Args:
+        inner: F.
+    """
 
     def __init__(self, inner, config, where):
         super().__init__()
@@ -99,7 +111,11 @@ class Expert(Stacked):
 
 
 class Experts(Stacked):
-    """All routed experts of a layer: w13 [E 2 F C], that is w1 (gate) and w3 (up); w2 [E C F]."""
+    """All routed experts of a layer: w13 [E 2 F C], that is w1 (gate) and w3 (up); w2 [E C F].
+
+    Args:
+        count: E.
+    """
 
     def __init__(self, count, config, where):
         super().__init__()

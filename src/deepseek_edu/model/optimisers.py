@@ -15,7 +15,7 @@ import torch
 
 from deepseek_edu.model.norms import precise
 
-UPDATE_RMS = 0.18
+UPDATE_RMS = 0.18  # root mean square of an update by Muon, over the learning rate
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of x → ax + bx³ + cx⁵, which drives singular values between 0 and 1 towards 1."""
 
@@ -24,7 +24,7 @@ def orthogonalise(matrices, steps=5):
     """Return matrices (…, m, n) with all singular values near 1 (0.7 … 1.2) and the same singular vectors.
 
     Args:
-        matrices: float32 or better; zeros stay zeros.
+        matrices: (…, m, n), float32 or better; zeros stay zeros.
         steps: Newton–Schulz iterations.
     """
     a, b, c = COEFFICIENTS

@@ -1,4 +1,7 @@
-"""What a forward pass returns, and the outputs of several chunks as one."""
+"""What a forward pass returns, and the outputs of several chunks as one.
+
+Source: our own.
+"""
 
 from dataclasses import dataclass, field
 
@@ -27,7 +30,7 @@ class Output:
 
 
 def joined(outputs, logits):
-    """Return one Output for the chunks of a prefill; its logits are "all", "last" or "none"."""
+    """Return one Output for the outputs of a prefill's chunks, in order; its logits are "all", "last" or "none"."""
     counts = torch.stack([output.span.counts for output in outputs]).sum(dim=0)
     first = outputs[0].span
     span = Span(first.first, counts, sum(o.span.width for o in outputs), first.config, first.device, first.dtype)

@@ -64,7 +64,7 @@ def encode_e4m3(x):
 
 
 def decode_e4m3(codes):
-    """Return the float32 values of bytes."""
+    """Return the float32 values of codes, bytes of any shape."""
     return codes.view(torch.float8_e4m3fn).float()
 
 
@@ -74,7 +74,7 @@ def power_of_two_byte(x):
 
 
 def decode_e8m0(scale_bytes):
-    """Return 2**(byte − 127) as float32; bytes from 1 on (smaller ones are never made here)."""
+    """Return 2**(byte − 127) as float32, shape of scale_bytes; from 1 on (smaller ones are never made here)."""
     return (scale_bytes.int() << 23).view(torch.float32)
 
 

@@ -35,7 +35,13 @@ class Rotation:
 
     @classmethod
     def at(cls, positions, config, ratio, dtype):
-        """Return the rotation of a layer with this ratio at int64 positions [B T]."""
+        """Return the rotation of a layer with this ratio at int64 positions [B T].
+
+        Args:
+            positions: int64 [B T].
+            ratio: tokens for one entry of the layer; 0 for window only.
+            dtype: of what will be turned; float64 is turned in float64, everything else in float32.
+        """
         frequencies = _frequencies(config, ratio > 0, positions.device)
         angles = positions[..., None] * frequencies  # B T F
         kind = torch.complex128 if dtype == torch.float64 else torch.complex64

@@ -2,6 +2,8 @@
 
 Layers hand on streams and the coefficients A. A skipping prefill runs the later layers on fewer tokens: from layer to
 layer each row keeps only its last ones.
+
+Source: report, section 2.2, for what a prefill leaves out; reference/model.py.
 """
 
 import torch
@@ -10,7 +12,16 @@ from deepseek_edu.model.csa2 import Published
 
 
 class Run:
-    """One pass through layers: what the tokens of this call share."""
+    """One pass through layers: what the tokens of this call share.
+
+    Args:
+        model: Model whose layers run.
+        pre: [B T S], A of the sub-block before.
+        mask: bool [B T], tokens inside an image span, or None.
+        hashes: int64 [B T modules rows], table rows of the Engram modules, or None.
+        stale_index_keys: reproduce the released decode's defect (csa2.py).
+        with_routing: keep scores and experts of every layer, for the balance loss.
+    """
 
     def __init__(self, model, cache, streams, pre, span, mask, hashes, stale_index_keys=False, with_routing=False):
         self.model, self.cache = model, cache

@@ -3,6 +3,8 @@
 `torch.topk` leaves ties open. Exact ties do happen (an index score is 0 whenever no head likes an entry), and both
 implementations must choose alike. So one value more is looked at: where the last chosen and the first left out are
 equal, places are given out again, from the left.
+
+Source: our own; the reference leaves ties open.
 """
 
 import torch

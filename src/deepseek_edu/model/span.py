@@ -5,6 +5,8 @@ first[b], first[b] + 1, …; what follows in the tile is padding. Everything tha
 (rotations, places in rings, visible entries) is worked out here once for a call and kept.
 
 Bookkeeping (first, counts) lies in ordinary memory, so that no layer waits for a GPU; indices go to the device once.
+
+Source: our own; the reference knows one length for all rows of a batch.
 """
 
 from functools import cached_property

@@ -11,7 +11,12 @@ from deepseek_edu.model import quant
 
 
 class PlainRows:
-    """Rows kept as they are, in one type."""
+    """Rows kept as they are.
+
+    Args:
+        width: numbers in a row.
+        dtype: type in which they are kept.
+    """
 
     def __init__(self, width, dtype):
         self.width, self.dtype = width, dtype
@@ -37,7 +42,12 @@ class _Rounded:
 
 
 class FP8Rows(_Rounded):
-    """Window entries: E4M3 codes with one power-of-two scale byte for 32 values."""
+    """Window entries: E4M3 codes with one power-of-two scale byte for 32 values.
+
+    Args:
+        width: numbers in a row, a multiple of 32.
+        dtype: type of what is read back.
+    """
 
     def __init__(self, width, dtype):
         self.width, self.dtype, self.block = width, dtype, 32
@@ -53,7 +63,14 @@ class FP8Rows(_Rounded):
 
 
 class FP4Rows(_Rounded):
-    """Compressed entries (E4M3 scale for 16 values) or index keys (power-of-two scale for 32): two codes in a byte."""
+    """Compressed entries (E4M3 scale for 16 values) or index keys (power-of-two scale for 32): two codes in a byte.
+
+    Args:
+        width: numbers in a row, a multiple of the block.
+        scale_kind: "e4m3" or "e8m0".
+        block: numbers that share a scale, even.
+        dtype: type of what is read back.
+    """
 
     def __init__(self, width, scale_kind, block, dtype):
         self.width, self.dtype, self.scale_kind, self.block = width, dtype, scale_kind, block
@@ -78,7 +95,11 @@ def row_bytes(row_format):
 
 
 def room(row_format, batch, rows, device):
-    """Return zeros for so many stored rows of each sequence: list of [B rows …], ordinary tensors in every mode."""
+    """Return zeros for so many stored rows of each sequence: list of [B rows …], ordinary tensors in every mode.
+
+    Args:
+        rows: of each sequence.
+    """
     with torch.inference_mode(False):
         return [torch.zeros(batch, rows, width, dtype=dtype, device=device) for width, dtype in row_format.parts]
 

@@ -1,4 +1,7 @@
-"""Rows of different lengths as one tile [B T …]: padding what a caller gives, cutting chunks, keeping last tokens."""
+"""Rows of different lengths as one tile [B T …]: padding what a caller gives, cutting chunks, keeping last tokens.
+
+Source: our own.
+"""
 
 import torch
 from torch import nn
@@ -9,7 +12,7 @@ def padded(ids, counts, device):
 
     Args:
         ids: tensor or nested list [B T]; lists of different lengths are padded with 0.
-        counts: tokens of each row, or None for all (of each list).
+        counts: int [B], tokens of each row, or None for all (of each list).
 
     Raises:
         ValueError: another shape or type, an empty tile, or counts outside 0 … T.
@@ -33,7 +36,17 @@ def padded(ids, counts, device):
 
 
 def cut(types, features, columns, counts):
-    """The types and features of one chunk; features lie row by row, so each row's own are counted."""
+    """Return the types and features of one chunk; features lie row by row, so each row's own are counted.
+
+    Args:
+        types: [B T] or None.
+        features: [tokens inside image spans, C] or None.
+        columns: slice of T, the chunk.
+        counts: int64 [B], tokens of each row.
+
+    Returns:
+        (types [B t] or None, features [n C] or None).
+    """
     if types is None:
         return None, None
     if features is None:
@@ -46,7 +59,11 @@ def cut(types, features, columns, counts):
 
 
 class Tail:
-    """The last tokens of each row of several tiles, as one tile."""
+    """The last tokens of each row of several tiles, as one tile.
+
+    Args:
+        rows: how many tokens of each row are kept at most.
+    """
 
     def __init__(self, rows):
         self.rows, self.tiles, self.counts = rows, None, None

@@ -2,6 +2,8 @@
 
 In float32 a value next to a rounding boundary of a quantised cache may fall to the other side than in the recorded run;
 the recorded values were chosen so that exact arithmetic stays clear of the boundaries.
+
+Source: our own.
 """
 
 from contextlib import contextmanager
@@ -48,7 +50,10 @@ class TorchRunner:
 
     @torch.no_grad()
     def decode(self, ids, start, quantized, stale_index_keys=False, draft_from=None):
-        """Prefill ids[:, :start], then feed the others one at a time. Returns what `NumpyRunner.decode` does."""
+        """Prefill ids[:, :start], then feed the others one at a time.
+
+        Arguments and result as in `verify.NumpyRunner.decode`.
+        """
         with _threads_for(self.model.config):
             found = self._decode(ids, start, quantized, stale_index_keys, draft_from)
         return {name: torch.stack(values, dim=1).numpy() for name, values in found.items() if values}

@@ -17,6 +17,7 @@ def rotate_2d(x, rows, columns, theta):
     """Turn queries or keys of patches by row and column.
 
     Args:
+        rows, columns: of the grid of patches.
         x: [rows·columns H D]; channel i pairs with i + D/2. The first quarter of the pairs turns by the row, the second
             by the column.
         theta: base of the frequencies.
@@ -129,6 +130,7 @@ def image_span(model, patches, rows, columns):
     Args:
         model: model.Model with a vision tower.
         patches: [rows·columns 3·patch²].
+        rows, columns: of the grid of patches.
 
     Returns:
         (types int64 [n], features [n C]): pass them, with n times image_token_id, to `Model.prefill`.

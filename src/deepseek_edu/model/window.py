@@ -19,6 +19,9 @@ QUERY_BLOCK = 128
 class Ring:
     """The last rows of growing sequences, by absolute position.
 
+    Args:
+        window: rows that a query may read, its own included.
+
     Attributes:
         start: int64 [B] on the CPU, the first position that exists for the ring; later than 0 after a replay.
     """
@@ -53,6 +56,7 @@ class Ring:
         """Store the rows of a span and return the line that ends with them.
 
         Args:
+            back: columns of the line before the tile.
             new: [B T D].
 
         Returns:
@@ -88,7 +92,7 @@ class Ring:
         return [part[row] for part in self._parts]
 
     def restore(self, row, parts, start):
-        """Replace one row by parts that `stored` returned."""
+        """Replace one row by parts that `stored` returned, with its first position `start`."""
         for mine, theirs in zip(self._parts, parts, strict=True):
             mine[row] = theirs
         self.start = self.start.clone()
@@ -96,7 +100,11 @@ class Ring:
 
 
 class LiveRing:
-    """A ring without memory, for training: before the call there is nothing, and gradients stay whole."""
+    """A ring without memory, for training: before the call there is nothing, and gradients stay whole.
+
+    Args:
+        window: as for `Ring`, whose arguments it takes; nothing is kept here.
+    """
 
     def __init__(self, row_format, batch, window, spare, device):
         self.row_format = row_format
@@ -112,10 +120,10 @@ class LiveRing:
         return torch.cat([self.past(span, back), self.row_format.read_back(new)], dim=1)
 
     def write(self, span, new):
-        """Nothing is kept."""
+        """Nothing is kept of new [B T D]."""
 
     def holds(self, width):
-        """No tile can be read back."""
+        """No tile can be read back, whatever its width."""
         return False
 
 

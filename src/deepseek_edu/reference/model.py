@@ -26,7 +26,7 @@ from deepseek_edu.reference import cache as caches
 from deepseek_edu.reference import generate as generation
 from deepseek_edu.reference import weights as names
 
-DECODER_ROWS = ("all", "exact", "report", "serving")
+DECODER_ROWS = ("all", "exact", "report", "serving")  # what a prefill may leave out; the table above
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Model:
         self.hash = engram.EngramHash(config, token_map) if config.engram_layer_ids else None
 
     def new_cache(self, quantized=True, spare=None):
-        """Return an empty Cache for one sequence."""
+        """Return an empty Cache for one sequence; quantized and spare as for `cache.Cache`."""
         return caches.Cache(self.config, quantized, self.dtype, spare)
 
     # Feeding tokens
@@ -110,6 +110,9 @@ class Model:
 
         Returns:
             Output. With decoder="all" its rows are those of the last chunk; otherwise those that were needed.
+
+        Raises:
+            ValueError: an unknown decoder, no tokens, or what `forward` refuses.
         """
         if decoder not in DECODER_ROWS:
             raise ValueError(f"decoder must be one of {', '.join(DECODER_ROWS)}; got {decoder!r}")
@@ -126,7 +129,15 @@ class Model:
         return self._prefill_skipping(ids, cache, types, features, pieces, rows)
 
     def decode(self, ids, cache, **options):
-        """Process one or several new tokens; the same as `forward`. Returns Output."""
+        """Process one or several new tokens; the same as `forward`.
+
+        Args:
+            ids: [T], or one id.
+            options: further arguments of `forward`.
+
+        Returns:
+            Output.
+        """
         return self.forward(np.atleast_1d(ids), cache, **options)
 
     def generate(self, ids, max_new_tokens, **options):
@@ -210,6 +221,9 @@ def decoder_rows(config, decoder, tokens=None):
     """Return, for each decoder layer, (last tokens it gets, last tokens whose output it computes).
 
     `tokens`, 1 or more, takes the place of W in "report" and "serving".
+
+    Raises:
+        ValueError: the model has no decoder, one that needs its encoder's pool, or tokens below 1.
 
     >>> from deepseek_edu.config import ModelConfig
     >>> decoder_rows(ModelConfig.tiny(), "serving")

@@ -2,6 +2,8 @@
 
 The recorded values come from float32. Exact arithmetic is the better partner for them: with a second float32 run, its
 own rounding would come on top, and near a rounding boundary of a quantised cache either side could fall away.
+
+Source: our own.
 """
 
 import numpy as np
@@ -47,6 +49,8 @@ class NumpyRunner:
 
         Args:
             ids: int64 [B start+R], R 1 or more.
+            start: tokens of the prefill, 0 or more.
+            stale_index_keys: reproduce the released decode's defect (csa2.py).
             draft_from: int64 [B R'], the token given to the drafter after each of the first R' ≤ R steps, or None.
 
         Returns:
