@@ -52,7 +52,11 @@ class Call:
         self.choices = {}
 
     def entry_rotation(self, ratio, number):
-        """Rotation of the first `number` entries that the tile completes, each at its group's first token."""
+        """Rotation of the first `number` entries that the tile completes, each at its group's first token.
+
+        Args:
+            ratio: tokens of a group.
+        """
         if ratio not in self._entry_rotations:
             first, _ = self.span.groups(ratio)
             positions = (first[:, None] + torch.arange(number)) * ratio
@@ -87,7 +91,12 @@ class V4Indexer(nn.Module):
         return self.weights_proj(u) * (self.config.index_head_dim**-0.5 * self.config.index_n_heads**-0.5)
 
     def store_keys(self, u, call, layer):
-        """Make and store the index keys that a tile completes."""
+        """Make and store the index keys that a tile completes.
+
+        Args:
+            call: Call, what all layers share.
+            layer: number of the layer.
+        """
         cache = call.cache
         latents = self.compressor(u, call.span, cache.open_index_groups[layer])
         if latents is None:
@@ -123,7 +132,7 @@ class V4Attention(Attention):
         return turn(self.kv_norm(self.wkv(u)), rotation)
 
     def store_global(self, u, call):
-        """Make and store the compressed entries and index keys that a tile completes."""
+        """Make and store the compressed entries and index keys that a tile completes; call is the Call."""
         layer, ratio, cache = self.plan.index, self.plan.ratio, call.cache
         latents = self.compressor(u, call.span, cache.open_groups[layer])
         if latents is not None:

@@ -63,7 +63,11 @@ class V4Block(Block):
 
 
 class NextTokenLayer(V4Block, StreamHead):
-    """The preview's layer: reads the last streams and the next token's embedding, predicts the token after it."""
+    """The preview's layer: reads the last streams and the next token's embedding, predicts the token after it.
+
+    Args:
+        experts: routed experts of the layer.
+    """
 
     def __init__(self, plan, config, experts, where):
         super().__init__(plan, config, experts, where)
@@ -94,6 +98,12 @@ class DraftStage(V4Block, StreamHead):
             self.confidence_head = ConfidenceHead(config, where)
 
     def forward(self, streams, pre, attend, feed):
-        """Run the stage as dspark.py asks: (streams [B R S C], A [B R S] that collapses them after the last stage)."""
+        """Run the stage as dspark.py asks: (streams [B R S C], A [B R S] that collapses them after the last stage).
+
+        Args:
+            streams: [B R S C], of the rows of the block.
+            pre: [B R S], handed through by all stages but the last.
+            attend, feed: the two sub-blocks, functions from [B R C] to [B R C].
+        """
         streams = self.run(streams, attend, feed)
         return streams, self.head_pre(streams) if self.last else pre

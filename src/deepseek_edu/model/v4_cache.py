@@ -61,12 +61,15 @@ class V4Rows:
 
 
 def waiting_tokens(ratio):
-    """Return how many tokens before a new one its group may still need: r − 1, for overlapping groups 2r − 1."""
+    """Return how many tokens before a new one its group may still need: ratio − 1, if groups overlap 2 · ratio − 1."""
     return 2 * ratio - 1 if ratio == 4 else ratio - 1
 
 
 class V4Cache(Cache):
-    """State of a batch; arguments, lengths and rollback are those of `cache.Cache`.
+    """State of a batch; lengths and rollback are those of `cache.Cache`.
+
+    Args:
+        dtype, live: as for `cache.Cache`.
 
     Attributes:
         entries, index_keys: of every compressed layer; those of HCA layers have no index keys.
@@ -106,7 +109,7 @@ class V4Cache(Cache):
         )
 
     def prefix(self, lengths):
-        """Refused: the windows of a V4 prefix cannot be made from its entries."""
+        """Raise ValueError for any lengths: the windows of a V4 prefix cannot be made from its entries."""
         raise ValueError("a V4 cache has no prefix without windows; copy the cache, or prefill the tokens again")
 
     @property

@@ -13,7 +13,13 @@ from deepseek_edu.model.norms import precise
 
 
 class V4Gate(nn.Module):
-    """The router: matrix [E C], and a correction bias [E] or the table tid2eid, int64 [V k]."""
+    """The router: matrix [E C], and a correction bias [E] or the table tid2eid, int64 [V k].
+
+    Args:
+        experts: E.
+        k: experts of a token.
+        hash_routed: whether the table, not the scores, chooses.
+    """
 
     def __init__(self, experts, k, config, hash_routed, where):
         super().__init__()

@@ -162,6 +162,9 @@ class V4Model(StreamHead):
 
         Returns:
             Output. With chunks, logits of all columns together.
+
+        Raises:
+            ValueError: another decoder, no tokens, or what `forward` refuses.
         """
         if decoder != "all":
             raise ValueError(f"decoder must be 'all' for V4, which has no encoder; got {decoder!r}")
