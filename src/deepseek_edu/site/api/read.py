@@ -140,7 +140,7 @@ def packages(root: Path) -> list[Package]:
         _ordered(root, whole["accounting"], "Accounting"),
     ]
     single = sorted(name for name, part in whole.members.items() if part.is_module and name.startswith(SINGLE))
-    modules = tuple(_module(root, whole[name], name) for name in single)
+    modules = tuple(read_module(root, whole[name], name) for name in single)
     found.append(Package("", "Configuration and tools", "", (Group("", (*modules, _grading(root, whole["grading"]))),)))
     return found
 
@@ -152,9 +152,9 @@ def _ordered(root: Path, package: Any, title: str) -> Package:
     groups, named = [], set()
     for names, words in reading_order(doc, set(members)):
         named |= set(names)
-        groups.append(Group(words, tuple(_module(root, members[key], f"{name}/{key}") for key in names)))
+        groups.append(Group(words, tuple(read_module(root, members[key], f"{name}/{key}") for key in names)))
     if missing := sorted(set(members) - named):  # the tests want every file named; a page it has in any case
-        groups.append(Group("", tuple(_module(root, members[key], f"{name}/{key}") for key in missing)))
+        groups.append(Group("", tuple(read_module(root, members[key], f"{name}/{key}") for key in missing)))
     return Package(name, title, doc, tuple(groups))
 
 
@@ -188,8 +188,16 @@ def reading_order(doc: str, known: set[str]) -> list[tuple[list[str], str]]:
     return groups
 
 
-def _module(root: Path, module: Any, path: str) -> Module:
-    lines = Lines(Path(module.filepath).read_text(encoding="utf-8"))
+def read_module(root: Path, module: Any, path: str, text: str | None = None) -> Module:
+    """Return what griffe found in a file.
+
+    Args:
+        root: repository.
+        module: griffe's.
+        path: of the page.
+        text: content of the file, if it is not to be read.
+    """
+    lines = Lines(Path(module.filepath).read_text(encoding="utf-8") if text is None else text)
     items = [_item(member, lines, "") for member in _own(module)]
     doc = module.docstring.value if module.docstring else ""
     file = Path(module.filepath).relative_to(root).as_posix()
