@@ -143,7 +143,9 @@ class PlainModel:
         q = [self._fp4(row, 32, "e8m0") for row in self._turn(q, p, c.compress_ratios[layer])]
         omega = w[f"{prefix}indexer.weights_proj.weight"] @ u / np.sqrt(c.index_head_dim * c.index_n_heads)
         count = len(self.entries[self.current])
-        scores = [sum(o * max(x @ k, 0) for o, x in zip(omega, q, strict=True)) for k in self.keys[source][:count]]
+        scores = [
+            sum(o * max(x @ k, 0) for o, x in zip(omega, q, strict=True)) for k in self.keys.get(source, ())[:count]
+        ]
         if layer == c.candidate_source_layer:
             size = c.candidate_block_size
             blocks = [max(scores[j : j + size]) for j in range(0, count, size)]

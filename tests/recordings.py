@@ -1,6 +1,7 @@
 """Files of recorded outputs of any sizes, made by the plain model: what `deepseek-edu verify` has to read."""
 
 import json
+from functools import cache
 
 import numpy as np
 
@@ -212,3 +213,49 @@ def random_config(seed, quantizable=False):
         vision_inter_dim=8,
         vision_patch_size=2,
     )
+
+
+SMALL = ModelConfig.tiny(
+    vocab_size=40,
+    dim=16,
+    n_layers=4,
+    n_mtp_layers=1,
+    n_heads=2,
+    head_dim=32,
+    o_groups=1,
+    window_size=4,
+    compress_ratios=(2, 2, 1, 1, 0),
+    kv_source_layers=(0, 2),
+    index_source_layers=(0, 2, 3),
+    candidate_source_layer=2,
+    candidate_block_size=2,
+    moe_inter_dim=8,
+    n_routed_experts=4,
+    n_activated_experts=2,
+    engram_layer_ids=(1,),
+    engram_num_embeddings=(),
+    engram_vocab_size=12,
+    engram_compressed_vocab_size=20,
+    dspark_block_size=3,
+    dspark_noise_token_id=39,
+    dspark_target_layer_ids=(1, 3),
+    dspark_n_routed_experts=3,
+    image_token_id=38,
+)
+
+
+@cache
+def small_file():
+    """A file with outputs of every kind."""
+    return record(SMALL, 5, kinds=("noquant", "quant"), image=9, stale=True)
+
+
+def only(outputs, *names):
+    """The file with no other outputs than these."""
+    inputs = {n: a for n, a in outputs.items() if n.startswith("w/") or n in ("ids", "token_map")}
+    images = {n: a for n, a in outputs.items() if "/image" in n and n.endswith(("ids", "types"))}
+    return {**inputs, **images, **{name: outputs[name] for name in names}}
+
+
+def rows_of(report):
+    return {row.output: row for row in report.rows}

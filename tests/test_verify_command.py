@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zipfile
 from functools import cache
 from pathlib import Path
 
@@ -153,11 +154,31 @@ def test_a_damaged_npz_and_one_with_python_objects(verify, tmp_path):
         ("[1]", "describes no model: released must be a dict"),
         ("{}", "describes no model: a released configuration must name every size"),
         ('{"text_config": 3}', "describes no model"),
+        ('{"dim": 8, "n_layers": "two", "compress_ratios": [0]}', "describes no model"),
+        ('{"dim": 8, "n_layers": 1, "compress_ratios": 5}', "describes no model"),
+        ('{"dim": 1e400}', "describes no model"),
+        ('{"rope_scaling": [1]}', "describes no model"),
+        ("null", "describes no model: released must be a dict"),
     ],
 )
 def test_a_configuration_that_is_none(verify, tmp_path, text, expected):
     (tmp_path / "c.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     assert expected in refusal(verify(ORACLES / "v41_tiny.npz", config=tmp_path / "c.json"))
+
+
+def test_a_configuration_with_a_byte_order_mark_is_read(verify, tmp_path):
+    (tmp_path / "c.json").write_bytes(b"\xef\xbb\xbf" + CONFIG.read_bytes())
+    assert verify(some(SHORT[0]), "--only", "numpy", config=tmp_path / "c.json").exit_code == 0
+
+
+def test_an_archive_that_cannot_be_opened_or_holds_no_arrays(verify, tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("ids.npy", b"\x93NUMPY\x01\x00\x10\x00{'descr': 'V99999")
+        archive.writestr("notes.txt", "no array")
+    assert "cannot be read as arrays" in refusal(verify(tmp_path / "x.npz"))
+    with zipfile.ZipFile(tmp_path / "y.npz", "w") as archive:
+        archive.writestr("notes.txt", "no array")
+    assert "the weights do not belong to this configuration" in refusal(verify(tmp_path / "y.npz"))
 
 
 def test_a_configuration_of_another_model(verify, tmp_path):
