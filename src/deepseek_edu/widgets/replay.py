@@ -99,7 +99,7 @@ _MEAN = f"KL divergence, mean of {runs.NEW} tokens"
 
 
 def _nats(value: float) -> str:
-    return "0" if value < runs.NOTHING else show(value, 3)
+    return "0" if not value else show(value, 3)
 
 
 def _remark(scene: Scene, needed: int, cut: float) -> Prose:
@@ -164,7 +164,7 @@ def _lasting(run: runs.Replayed) -> str:
 
 
 def _times(cut: float, replayed: float) -> str:
-    if replayed < runs.NOTHING or cut < runs.NOTHING:
+    if not replayed or not cut:
         return f"{_nats(cut)} instead of {_nats(replayed)}"
     factor = cut / replayed
     return f"{_nats(cut)}, {show(factor, 2)} times as large" if factor >= 1 else f"{_nats(cut)}, no larger"

@@ -4,7 +4,7 @@ from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import logarithmic
 from deepseek_edu.drawing.numbers import show, superscript
 
-from .replay_runs import NEW, NOTHING, Replayed, Setting
+from .replay_runs import NEW, Replayed, Setting
 
 LOWEST, HIGHEST = 1e-10, 1.0
 
@@ -22,7 +22,7 @@ def curve_picture(setting: Setting, points: list, chosen: Replayed, needed: int 
             return left + (right - left) * tokens / max(1, reach)
 
         def y(value: float) -> float:
-            return floor if value < NOTHING else max(top, min(bottom, place(value)))
+            return floor if not value else max(top, min(bottom, place(value)))
 
         with canvas.group():
             canvas.text(0, 14, "How far off the next tokens are", "k-text--strong", "start")
@@ -40,7 +40,7 @@ def curve_picture(setting: Setting, points: list, chosen: Replayed, needed: int 
             canvas.text((left + right) / 2, 256, "tokens replayed", "k-label", size=SMALL)
         with canvas.group():
             words = f"prompt cut to its last {min(setting.window, setting.hit)} tokens instead: "
-            if cut < NOTHING:
+            if not cut:
                 canvas.text(right, top + 14, words + "exact too", "k-changed", "end", SMALL)
             else:
                 canvas.line(left, y(cut), right, y(cut), "k-changed", 2, "6 4")
@@ -49,7 +49,7 @@ def curve_picture(setting: Setting, points: list, chosen: Replayed, needed: int 
             _marks(canvas, setting, needed, x, floor)
             canvas.polyline([(x(t), y(v)) for t, v in points], "k-error", 2)
             for t, v in points:
-                exact = v < NOTHING
+                exact = not v
                 canvas.circle(x(t), y(v), 4 if exact else 3.5, "k-local" if exact else "k-error")
         with canvas.group(x(chosen.tokens)):
             canvas.line(0, y(chosen.divergence), 0, floor + 10, "k-selected", 2)

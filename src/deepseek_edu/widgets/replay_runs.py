@@ -1,7 +1,7 @@
 """Runs behind the widget `replay`: the same tokens with exact windows, with replayed ones, and after a cut.
 
-The model is `ModelConfig.tiny` with seeded random weights, without draft stages and vision tower, and with as many
-layers as are replayed: all of them after a prefix hit, the decoder layers above the whole encoder at a prefill.
+The model has as many layers as are replayed: all of them after a prefix hit, the decoder layers above the whole encoder
+at a prefill (tiny_models.py).
 Everything is a run of `reference.model`; nothing here knows the rule of what is exact.
 """
 
@@ -10,57 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.reference import model as models
-from deepseek_edu.reference import replay, weights
+from deepseek_edu.reference import replay
 
 from .memo import remembered
+from .tiny_models import prompt, toy_model
 
 NEW = 4
 """Tokens that follow the prefix."""
 
-SEED = 1
 EXACT = 1e-9
 """Relative difference below which two windows are the same: far above the rounding of float64, far below any effect."""
 
-NOTHING = 1e-13
-"""Divergence below which two distributions are the same, for the same reason."""
-
-
-def toy_config(layers, window, **changes):
-    """The first `layers` layers of the tiny model with another window."""
-    tiny = ModelConfig.tiny()
-    below = {
-        name: tuple(layer for layer in getattr(tiny, name) if layer < layers)
-        for name in ("kv_source_layers", "index_source_layers", "engram_layer_ids")
-    }
-    return ModelConfig.tiny(
-        n_layers=layers,
-        window_size=window,
-        compress_ratios=tiny.compress_ratios[:layers],
-        engram_num_embeddings=tiny.engram_num_embeddings[: len(below["engram_layer_ids"])],
-        candidate_source_layer=tiny.candidate_source_layer if layers > tiny.candidate_source_layer else -1,
-        n_mtp_layers=0,
-        dspark_target_layer_ids=(),
-        vision_n_layers=0,
-        **below,
-        **changes,
-    )
-
-
-@remembered(32)
-def toy_model(layers, window):
-    """The model of a setting. Shallower models are the lower layers of deeper ones, with the same weights."""
-    deepest = toy_config(ModelConfig.tiny().n_layers, window)
-    config = toy_config(layers, window)
-    drawn = weights.random_weights(deepest, SEED)
-    names = weights.weight_shapes(config)
-    return models.Model(config, {name: drawn[name] for name in names}, np.arange(config.vocab_size) // 2)
-
-
-@remembered(8)
-def prompt(length):
-    """Token ids, the same for every model."""
-    return np.random.default_rng(SEED).integers(3, 90, length)
+DIGITS = 12
+"""Decimals of a divergence; the rest is rounding, which differs from machine to machine. What is left as 0 is exact."""
 
 
 def divergence(logits, other):
@@ -136,8 +98,9 @@ def window_errors(run, exact, layers):
 
 
 def relative_errors(rows, true):
-    """Size of the difference of each row from the true one, by the size of the true one: [n]."""
-    return np.linalg.norm(rows - true, axis=-1) / np.linalg.norm(true, axis=-1)
+    """Size of the difference of each row from the true one, by the size of the true one: [n]; rounding counts as 0."""
+    errors = np.linalg.norm(rows - true, axis=-1) / np.linalg.norm(true, axis=-1)
+    return np.where(errors < EXACT, 0, np.round(errors, 10))
 
 
 @dataclass(frozen=True)
@@ -152,7 +115,7 @@ class Replayed:
 
     @property
     def divergence(self):
-        return float(np.mean(self.divergences))
+        return round(float(np.mean(self.divergences)), DIGITS)
 
     def read_errors(self, hit, window):
         """For each layer the errors of the rows that the next token reads; 1 for a row that is missing."""
@@ -228,4 +191,5 @@ def needed(setting):
 def cut(setting):
     """Mean divergence of the new tokens' logits when the prompt is cut to its last window."""
     s, (exact, _) = setting, _exact(setting)
-    return float(np.mean(divergence(exact.logits, cut_run(s.model, s.ids, s.hit, min(s.window, s.hit)))))
+    rows = divergence(exact.logits, cut_run(s.model, s.ids, s.hit, min(s.window, s.hit)))
+    return round(float(np.mean(rows)), DIGITS)
