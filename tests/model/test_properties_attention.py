@@ -28,7 +28,7 @@ def attended(query, keys, sink, scale):
 
 
 def test_attention_is_a_softmax_with_one_more_key_of_value_zero():
-    """Two sets of keys, one shared by the queries and one gathered for each; some keys invisible."""
+    """Two sets of keys, one shared by the queries and one gathered for each, some invisible; and all of them shared."""
     queries, shared, own = random(1, 2, 3, 4), random(1, 5, 4, seed=1), random(1, 2, 3, 4, seed=2)
     sinks = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
     sees = torch.tensor([[[1, 0, 1, 1, 0], [0, 1, 1, 1, 1]]], dtype=torch.bool)
@@ -36,6 +36,13 @@ def test_attention_is_a_softmax_with_one_more_key_of_value_zero():
     got = attention.sink_attention(queries, [(shared, sees), (own, sees_own)], sinks, 0.3)
     for t in range(2):
         keys = torch.cat([shared[0][sees[0, t]], own[0, t][sees_own[0, t]]]).numpy()
+        for h in range(3):
+            assert gap(got[0, t, h], attended(queries[0, t, h].numpy(), keys, float(sinks[h]), 0.3)) < 1e-12
+        alone = [(shared, sees[:, t : t + 1]), (own[:, t : t + 1], sees_own[:, t : t + 1])]
+        assert gap(attention.sink_attention(queries[:, t : t + 1], alone, sinks, 0.3), got[:, t : t + 1]) < 1e-12
+    got = attention.sink_attention(queries, [(shared, sees), (shared * 2, ~sees)], sinks, 0.3)
+    for t in range(2):
+        keys = torch.cat([shared[0][sees[0, t]], 2 * shared[0][~sees[0, t]]]).numpy()
         for h in range(3):
             assert gap(got[0, t, h], attended(queries[0, t, h].numpy(), keys, float(sinks[h]), 0.3)) < 1e-12
 

@@ -118,6 +118,7 @@ def test_the_output_is_the_weighted_experts_and_the_shared_one():
             for e, weight in zip(experts[t].tolist(), weights[t].tolist(), strict=True):
                 total = total + swiglu(u[0, t], *(state[f"experts.{e}.w{i}.weight"] for i in (1, 2, 3)), 1.0, weight)
             assert gap(got[t], total) < 1e-12
+            assert gap(made(u[:, t : t + 1])[0, 0], total) < 1e-12  # a token by itself takes another way
 
 
 def test_padding_is_not_run_and_not_counted():

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.model import mhc, norms, rope
+from deepseek_edu.model import linear, mhc, norms, rope
 
 from ..reference.test_mhc import sinkhorn_by_hand
 from ..reference.tiny import vectors
@@ -37,18 +37,23 @@ def test_expansion_sums_over_the_first_index_of_the_mixing_matrix():
 
 
 def test_sinkhorn_is_the_procedure_done_by_hand():
-    """eps = 0.01 makes every place where it is added visible."""
-    for iterations in (1, 2, 5):
-        scores = random(4, 4, seed=iterations) * 2
-        for eps in (0.01, 1e-6):
-            got = mhc.sinkhorn(scores[None], iterations, eps)[0]
-            assert gap(got, sinkhorn_by_hand(scores.tolist(), iterations, eps)) < 1e-12
+    """eps = 0.01 makes every place where it is added visible; with and without gradients, one matrix and several."""
+    for iterations, eps in ((1, 0.01), (2, 0.01), (5, 0.01), (5, 1e-6)):
+        scores = random(3, 4, 4, seed=iterations) * 2
+        expected = [sinkhorn_by_hand(matrix.tolist(), iterations, eps) for matrix in scores]
+        for matrices in (1, 3):
+            for gradients in (True, False):
+                with torch.set_grad_enabled(gradients):
+                    got = mhc.sinkhorn(scores[:matrices], iterations, eps)
+                assert gap(got, expected[:matrices]) < 1e-12
 
 
 def test_columns_are_normalised_last():
-    mix = mhc.sinkhorn(random(1, 4, 4) * 3, 2, 1e-9)
-    assert gap(mix.sum(dim=-2), np.ones((1, 4))) < 1e-8
-    assert gap(mix.sum(dim=-1), np.ones((1, 4))) > 1e-4
+    for gradients in (True, False):
+        with torch.set_grad_enabled(gradients):
+            mix = mhc.sinkhorn(random(1, 4, 4) * 3, 2, 1e-9)
+        assert gap(mix.sum(dim=-2), np.ones((1, 4))) < 1e-8
+        assert gap(mix.sum(dim=-1), np.ones((1, 4))) > 1e-4
 
 
 def test_coefficients_normalise_over_all_streams_at_once():
@@ -75,6 +80,18 @@ def test_a_norm_divides_by_the_root_of_the_mean_square():
         expected = norm.weight * x / torch.sqrt((x**2).mean(dim=-1, keepdim=True) + 0.5)
         assert gap(norm(x), expected) < 1e-12
     assert gap(norms.reciprocal_rms(x, 0.5), 1 / torch.sqrt((x**2).mean(dim=-1, keepdim=True) + 0.5)) < 1e-12
+
+
+def test_a_product_shared_by_threads_is_the_product():
+    """Few rows and many, rows of the matrix that two threads share evenly and that they cannot."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for rows, outputs in ((1, 6), (16, 6), (17, 6), (1, 5)):
+            x, weight = random(2, rows, 4), random(outputs, 4, seed=1)
+            assert gap(linear.product(x, weight), torch.einsum("bti,oi->bto", x, weight)) < 1e-12
+    finally:
+        torch.set_num_threads(threads)
 
 
 def angles(ratio, positions=(0, 1)):

@@ -35,7 +35,10 @@ def lines_of(mutants):
             except (Exception, pytest.fail.Exception) as error:  # the others are still run
                 verdict, result = "BROKEN", f"{type(error).__name__}: {error}".split("\n")[0]
             yield f"{'':11}   {verdict:8} {module}: {mutant.change}", mutant if verdict == "killed" else None
-            yield f"{'':11}     by     {test}" + ("" if result == SURVIVED else f" ({result})"), None
+            yield (
+                f"{'':11}     by     {test}" + ("" if result in (SURVIVED, "AssertionError") else f" ({result})"),
+                None,
+            )
 
 
 def main():

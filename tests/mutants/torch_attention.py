@@ -140,6 +140,30 @@ ATTENTION = (
         "        if True:\n            return x[:, self.width - rows :]\n",
         "properties_attention:test_the_last_tokens_of_a_row_end_where_the_row_ends",
     ),
+    mutant(
+        "attention",
+        "the sink is not scaled",
+        "it is scaled where all queries share their entries",
+        "scores[..., 0] = sinks.to(scores.dtype)",
+        "scores[..., 0] = (sinks * scale).to(scores.dtype)",
+        "properties_attention:test_attention_is_a_softmax_with_one_more_key_of_value_zero",
+    ),
+    mutant(
+        "attention",
+        "the sink takes weight and gives no value",
+        "it gives the first entry where all queries share them",
+        "keys = torch.cat([keys[0].new_zeros(batch, 1, width), *keys], dim=1)",
+        "keys = torch.cat([keys[0][:, :1], *keys], dim=1)",
+        "properties_attention:test_attention_is_a_softmax_with_one_more_key_of_value_zero",
+    ),
+    mutant(
+        "attention",
+        "what a query may not see takes no weight",
+        "only the first set of entries is hidden",
+        "hidden = ~torch.cat([visible for _, visible in parts], dim=-1)[:, :, None]",
+        "hidden = ~torch.cat([v if n == 0 else v | True for n, (_, v) in enumerate(parts)], dim=-1)[:, :, None]",
+        "properties_attention:test_attention_is_a_softmax_with_one_more_key_of_value_zero",
+    ),
 )
 
 MUTANTS = (*ATTENTION,)

@@ -229,6 +229,14 @@ SHARING = (
         "        if self.batch > 9:\n",
         "properties_storage:test_entries_are_gathered_from_their_own_row",
     ),
+    mutant(
+        "selection",
+        "a tie goes to the earlier entry",
+        "to whichever is found first",
+        "    if bool(tied.any()):\n",
+        "    if False:\n",
+        "properties_attention:test_ties_go_to_the_earlier_place",
+    ),
 )
 
 FURTHER = (

@@ -124,6 +124,22 @@ EXPERTS = (
         "layer.ffn(u, None, images, self.routing)",
         "properties_experts:test_padding_neither_enters_routing_nor_moves_a_row",
     ),
+    mutant(
+        "moe",
+        "the weights of a token count",
+        "they do not when a token comes alone",
+        "hidden = clamped_swiglu(*both.chunk(2, dim=-1), self.limit) * weights  # k F",
+        "hidden = clamped_swiglu(*both.chunk(2, dim=-1), self.limit)",
+        "properties_experts:test_the_output_is_the_weighted_experts_and_the_shared_one",
+    ),
+    mutant(
+        "moe",
+        "gate and other branch keep their places",
+        "they are exchanged when tokens come together",
+        "gate, up = product(some, first).chunk(2, dim=-1)",
+        "up, gate = product(some, first).chunk(2, dim=-1)",
+        "properties_experts:test_the_output_is_the_weighted_experts_and_the_shared_one",
+    ),
 )
 
 ENGRAM = (

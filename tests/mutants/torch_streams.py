@@ -86,6 +86,39 @@ HYPER_CONNECTIONS = (
         "* reciprocal_rms(streams, config.norm_eps).mean(dim=-2)",
         "properties_streams:test_coefficients_normalise_over_all_streams_at_once",
     ),
+    mutant(
+        "mhc",
+        "Sinkhorn ends with columns",
+        "without gradients it ends with rows",
+        "        torch.reciprocal(columns, out=inverse)\n        step(rows, weights, inverse, beta=eps)\n",
+        "        torch.reciprocal(columns, out=inverse)\n        step(rows, weights, inverse, beta=eps)\n"
+        "        if iterations == 1:\n            return\n",
+        "properties_streams:test_columns_are_normalised_last",
+    ),
+    mutant(
+        "mhc",
+        "eps is inside the division by row sums",
+        "without gradients it is left out",
+        "step(rows, weights, inverse, beta=eps)",
+        "step(rows, weights, inverse, beta=0)",
+        "properties_streams:test_sinkhorn_is_the_procedure_done_by_hand",
+    ),
+    mutant(
+        "mhc",
+        "eps is inside the division by column sums",
+        "without gradients it is left out",
+        "step(columns, across, inverse, beta=eps)",
+        "step(columns, across, inverse, beta=0)",
+        "properties_streams:test_sinkhorn_is_the_procedure_done_by_hand",
+    ),
+    mutant(
+        "linear",
+        "a product shared by threads is the product",
+        "its parts come in another order",
+        "return wide.transpose(0, 1).reshape(*x.shape[:-1], rows)",
+        "return wide.reshape(*x.shape[:-1], rows)",
+        "properties_streams:test_a_product_shared_by_threads_is_the_product",
+    ),
 )
 
 POSITIONS = (
