@@ -44,6 +44,7 @@ from deepseek_edu.accounting.work import (
     entries_read,
     entries_scored,
     hyper_connection_traffic,
+    layer_work,
 )
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "hyper_connection_traffic",
     "latent_bytes",
     "layer_parameters",
+    "layer_work",
     "parameters",
     "sequence_bytes",
     "total_parameters",

@@ -110,6 +110,19 @@ def _layer_work(c, plan, context, engram):
     return found
 
 
+def layer_work(config, plan, context, *, engram=True):
+    """Return the arithmetic of one backbone layer for one decoded token: tuple of Work.
+
+    Args:
+        config, context, engram: as in `decode_work`.
+        plan: one of `config.schedule()`, no draft stage.
+    """
+    _require_context(context)
+    if plan.side == "draft":
+        raise ValueError(f"plan must be of a backbone layer; got stage {plan.index}: drafting is not counted here")
+    return tuple(Work(*part) for part in _layer_work(config, plan, context, engram))
+
+
 def decode_work(config, context, *, engram=True, head=True):
     """Return the arithmetic of decoding one token with `context` tokens, itself included.
 

@@ -108,10 +108,9 @@ def hit(canvas: Canvas, control: str, value: object, x: float, y: float, width: 
     )
 
 
-def outline(canvas: Canvas, x: float, y: float, width: float, height: float, style: str, line: float = 2) -> None:
-    """A frame in the colour of a style around something drawn."""
-    points = [(x, y), (x + width, y), (x + width, y + height), (x, y + height), (x, y)]
-    canvas.polyline(points, style, line)
+def ring(canvas: Canvas, x: float, y: float, width: float, height: float, style: str, line: float = 2) -> None:
+    """A rounded frame in the colour of a style around something drawn."""
+    canvas.add(element("rect", x=x, y=y, width=width, height=height, class_=f"k-ring {style}", rx=6, stroke_width=line))
 
 
 def cells(

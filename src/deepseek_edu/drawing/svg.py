@@ -28,6 +28,7 @@ Classes used:
 `k-cell` `k-cell--hot` a cell (rect) and a cell in focus; `k-cell--soft` a cell of less weight
 `k-arrow`              arrows and brackets (line, polyline, polygon)
 `k-pick`               a group that sets a control when it is clicked
+`k-ring`               a frame around a thing (rect), in the colour of its other class
 `k-hit`                a clear rect over a thing, which does the same
 `k-box`                a thing with a name (rect): soft ground of its kind; with `k-box--off` when it does not run
 `k-series-1` … `-4`    chart series (polyline, circle, rect, text)

@@ -34,7 +34,7 @@ __all__ = [
     "widget",
 ]
 
-_WIDGETS = ("fp4", "replay", "router")
+_WIDGETS = ("explorer", "fp4", "replay", "router")
 
 
 def names() -> tuple[str, ...]:
