@@ -101,3 +101,12 @@ def test_widths_that_do_not_fit_and_unknown_scales_are_refused():
         quant.quantize_fp4(torch.ones(20))
     with pytest.raises(ValueError, match="scale_kind must be 'e4m3' or 'e8m0'; got 'e5m2'"):
         quant.quantize_fp4(torch.ones(32), 16, "e5m2")
+
+
+@pytest.mark.parametrize("shape", [(0, 32), (3, 0), (2, 0, 64)])
+def test_nothing_is_quantised_to_nothing(shape):
+    codes, scale_bytes = quant.quantize_fp8(torch.zeros(shape))
+    assert quant.dequantize_fp8(codes, scale_bytes).shape == shape
+    for block, kind in ((16, "e4m3"), (32, "e8m0")):
+        packed, scale_bytes = quant.quantize_fp4(torch.zeros(shape), block, kind)
+        assert quant.dequantize_fp4(packed, scale_bytes, block, kind).shape == shape

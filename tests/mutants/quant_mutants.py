@@ -257,8 +257,8 @@ MUTANTS = (
     _mutant(
         "blocks are runs of neighbouring channels",
         "blocks are every n-th channel",
-        "return x.astype(np.float32).reshape(*x.shape[:-1], -1, block)",
-        "return x.astype(np.float32).reshape(*x.shape[:-1], block, -1).swapaxes(-1, -2)",
+        "return x.astype(np.float32).reshape(*x.shape[:-1], width // block, block)",
+        "return x.astype(np.float32).reshape(*x.shape[:-1], block, width // block).swapaxes(-1, -2)",
         f"{BLOCKS}each_block_has_its_own_scale_and_the_last_dimension_is_the_one_that_is_split",
     ),
     _mutant(

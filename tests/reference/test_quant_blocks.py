@@ -152,3 +152,16 @@ def test_results_are_fresh_and_the_input_is_untouched():
     got.values[:] = 0
     np.testing.assert_array_equal(x, before)
     assert not quant.E2M1_LEVELS.flags.writeable and not quant.E4M3_LEVELS.flags.writeable
+
+
+@pytest.mark.parametrize("shape", [(0, 32), (0,), (3, 0), (2, 0, 64), (0, 0)])
+def test_nothing_is_quantised_to_nothing(shape):
+    for stored, read in (
+        (quant.quantize_fp8(np.zeros(shape)), lambda s: quant.dequantize_fp8(s.packed, s.scale_bytes)),
+        (quant.quantize_fp4(np.zeros(shape)), lambda s: quant.dequantize_fp4(s.packed, s.scale_bytes)),
+        (
+            quant.quantize_fp4(np.zeros(shape), 32, "e8m0"),
+            lambda s: quant.dequantize_fp4(s.packed, s.scale_bytes, 32, "e8m0"),
+        ),
+    ):
+        assert stored.values.shape == stored.codes.shape == read(stored).shape == shape

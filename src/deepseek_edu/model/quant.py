@@ -107,7 +107,7 @@ def quantize_fp4(x, block=16, scale_kind="e4m3"):
     else:
         raise ValueError(f"scale_kind must be 'e4m3' or 'e8m0'; got {scale_kind!r}")
     scales = decode_e4m3(scale_bytes) if scale_kind == "e4m3" else decode_e8m0(scale_bytes)
-    two = _encode(blocks / scales[..., None]).view(torch.int64).reshape(*x.shape[:-1], -1)  # … n/2, low code first
+    two = _encode(blocks / scales[..., None]).view(torch.int64).reshape(*x.shape[:-1], x.shape[-1] // 2)  # … n/2, low code first
     return (two | two >> 28).to(torch.uint8), scale_bytes
 
 
@@ -151,6 +151,8 @@ def _in_pieces(function, width, *tensors):
 
 def _largest(blocks):
     """Return the largest size of each block, (…, G) from (…, G, b); pooling is what a CPU does this fastest with."""
+    if not blocks.numel():
+        return blocks.new_zeros(blocks.shape[:-1])
     flat = nn.functional.max_pool1d(blocks.abs().view(1, 1, -1), blocks.shape[-1])
     return flat.view(blocks.shape[:-1])
 
@@ -158,7 +160,7 @@ def _largest(blocks):
 def _blocks(x, block):
     if x.shape[-1] % block:
         raise ValueError(f"the last dimension must be a multiple of block = {block}; got {x.shape[-1]}; pad with zeros")
-    return x.float().reshape(*x.shape[:-1], -1, block)
+    return x.float().reshape(*x.shape[:-1], x.shape[-1] // block, block)
 
 
 class _StraightThrough(torch.autograd.Function):

@@ -341,7 +341,7 @@ def unpack_nibbles(packed):
     if packed.ndim == 0:
         raise ValueError("packed must have at least one dimension; got a single number; put it in a list")
     pairs = np.stack([packed & 15, packed >> 4], axis=-1)  # … n/2 2
-    return pairs.reshape(*packed.shape[:-1], -1)
+    return pairs.reshape(*packed.shape[:-1], 2 * packed.shape[-1])
 
 
 # Whole blocks
@@ -483,10 +483,11 @@ def _fp4_scale(scale_kind):
 
 def _blocks(x, block):
     x = real_numbers(x, "x")
-    _check_block(x.shape[-1] if x.ndim else 1, block)
+    width = x.shape[-1] if x.ndim else 1
+    _check_block(width, block)
     if np.any(np.abs(x) >= 2.0**127):
         raise ValueError(f"x must be below 2**127 in magnitude; got {np.abs(x).max()}; its read-back would overflow")
-    return x.astype(np.float32).reshape(*x.shape[:-1], -1, block)
+    return x.astype(np.float32).reshape(*x.shape[:-1], width // block, block)
 
 
 def _check_block(n, block):
