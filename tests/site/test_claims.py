@@ -91,3 +91,17 @@ def test_what_only_its_source_can_know_is_said_so() -> None:
     section = page.split('id="claim-fp4-observed-magnitude"')[1].split("</section>")[0]
     assert "Not recomputed" in section
     assert "Verified" not in section
+
+
+def test_a_chapter_keeps_its_claims_in_a_file_of_its_own(tmp_path: Path) -> None:
+    root = ledger(tmp_path, GOOD)
+    (root / "course" / "claims").mkdir()
+    chapter = root / "course" / "claims" / "02_chapter.toml"
+    chapter.write_text(GOOD.replace("[one]", "# of a chapter\n[two]"), encoding="utf-8")
+    claims = verified_ledger(root)
+    assert list(claims) == ["one", "two"]
+    assert (claims["two"].file, claims["two"].line) == ("course/claims/02_chapter.toml", 2)
+    chapter.write_text(GOOD, encoding="utf-8")
+    with pytest.raises(SourceError, match=r"one entry; course/claims\.toml:1 has it") as error:
+        load_ledger(root)
+    assert error.value.file == "course/claims/02_chapter.toml"

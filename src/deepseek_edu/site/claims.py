@@ -1,4 +1,4 @@
-"""The ledger of claims: read `course/claims.toml`, verify every entry, write the page that lists them.
+"""The ledger of claims: read `course/claims.toml` and `course/claims/*.toml`, verify every entry, write their page.
 
 A claim is verified by a function of the package (`check`), by the record of an experiment (`run`, with or without a
 check), or it says what was read (`read`) where only its source can know.
@@ -40,6 +40,7 @@ class Claim:
     run: str = ""
     read: str = ""
     line: int = 1
+    file: str = LEDGER
 
     @property
     def verified_by(self) -> str:
@@ -50,25 +51,36 @@ class Claim:
 
 
 def load_ledger(root: Path) -> dict[str, Claim]:
-    """Read the ledger; ids in the order of the file.
+    """Read the ledger: what several chapters share in its main file, then a file for each chapter.
 
     Raises:
-        SourceError: a malformed entry, with its line.
+        SourceError: a malformed entry, or an id that an earlier file has, with file and line.
     """
-    path = root / LEDGER
-    text = source_text(root, path)
+    claims: dict[str, Claim] = {}
+    for path in (root / LEDGER, *sorted((root / LEDGER).with_suffix("").glob("*.toml"))):
+        for claim in _load_file(root, path):
+            if claim.id in claims:
+                first = claims[claim.id]
+                where = f"one entry; {first.file}:{first.line} has it"
+                raise SourceError(claim.file, claim.line, f"the claim {claim.id} again", where)
+            claims[claim.id] = claim
+    return claims
+
+
+def _load_file(root: Path, path: Path) -> list[Claim]:
+    text, name = source_text(root, path), path.relative_to(root).as_posix()
     try:
         entries = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
-        raise SourceError(LEDGER, int(line[1]) if line else None, f"malformed TOML ({error})", "TOML tables") from error
+        raise SourceError(name, int(line[1]) if line else None, f"malformed TOML ({error})", "TOML tables") from error
     lines = {found[1]: text.count("\n", 0, found.start()) + 1 for found in re.finditer(r"(?m)^\[([^\]\n]+)\]", text)}
-    return {id: _claim(id, entry, lines.get(id, 1)) for id, entry in entries.items()}
+    return [_claim(id, entry, name, lines.get(id, 1)) for id, entry in entries.items()]
 
 
-def _claim(id: str, entry: Any, line: int) -> Claim:
+def _claim(id: str, entry: Any, file: str, line: int) -> Claim:
     def wrong(found: str, allowed: str) -> SourceError:
-        return SourceError(LEDGER, line, f"{found} in claim {id}", allowed)
+        return SourceError(file, line, f"{found} in claim {id}", allowed)
 
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", id) or not isinstance(entry, dict):
         raise wrong(f"the id {id!r}", "a table [id] of lower-case words joined by hyphens")
@@ -87,7 +99,7 @@ def _claim(id: str, entry: Any, line: int) -> Claim:
         raise wrong(" and ".join(ways) or "no way to verify it", "check, run (with or without check), or read")
     if entry["label"] == "measured" and "run" not in entry:
         raise wrong("the label measured without a run", "measured claims name the record of their run")
-    return Claim(id=id, line=line, **entry)
+    return Claim(id=id, file=file, line=line, **entry)
 
 
 @functools.cache
@@ -104,7 +116,7 @@ def verify(claim: Claim, root: Path) -> Claim:
     """Return the claim with its text completed, or raise SourceError."""
 
     def wrong(found: str, allowed: str) -> SourceError:
-        return SourceError(LEDGER, claim.line, f"{found} in claim {claim.id}", allowed)
+        return SourceError(claim.file, claim.line, f"{found} in claim {claim.id}", allowed)
 
     record = None
     if claim.run:

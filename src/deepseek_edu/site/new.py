@@ -44,7 +44,7 @@ why: "Two groups of nine bytes."
 
 ## Sources
 
-- Name the source with section and page. Every fact a reader could doubt is a claim in `course/claims.toml`.
+- Name the source with section and page. Every fact a reader could doubt is a claim in `course/claims/{id}.toml`.
 """
 
 LAB = {

@@ -84,7 +84,7 @@ def _write_ledger(root: Path, pages: Iterable[Page], docs: Path) -> None:
     if unused:
         first = unused[0]
         raise SourceError(
-            LEDGER,
+            first.file,
             first.line,
             f"{', '.join(claim.id for claim in unused)}, which no page uses",
             "claims that a page uses with [[claim id]] or as the claim of a figure",
