@@ -34,7 +34,7 @@ __all__ = [
     "widget",
 ]
 
-_WIDGETS = ("explorer", "fp4", "replay", "router")
+_WIDGETS = ("explorer", "state-homes", "fp4", "replay", "router", "one-token")
 
 
 def names() -> tuple[str, ...]:

@@ -65,9 +65,9 @@ def grid_picture(scene: Scene) -> Picture:
         for number, layer in enumerate(s.layers):
             y = _layer_row(canvas, grid, scene, number, layer, y)
         y = _foot(canvas, grid, scene, top, y)
-        for position in range(s.hit):
-            with canvas.pick("tokens", s.hit - position):
-                canvas.rect(grid.x(position), top - 3, grid.cell, s.depth * (ROW + GAP), "k-hit")
+        with canvas.group():
+            for position in range(s.hit):
+                kit.hit(canvas, "tokens", s.hit - position, grid.x(position), top - 3, grid.cell, s.depth * (ROW + GAP))
         canvas.height = y
         return canvas
 
