@@ -30,9 +30,8 @@ mutants: $(VENV)/.dev $(VENV)/.torch ## show that each deliberately wrong varian
 notebook: .venv-jupyter/.stamp ## open the notebooks in JupyterLab
 	@.venv-jupyter/bin/jupyter lab --notebook-dir=notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
-bench: $(VENV)/.dev node_modules/.stamp ## measure speed and size against bare pages; results go to build/bench.json
-	@$(BIN)/python -m tests.browser.chromium
-	@$(BIN)/python -m tests.bench
+bench: $(VENV)/.dev $(VENV)/.torch node_modules/.stamp ## measure speed and size, ARGS=site or ARGS=model for one part; results go to build/bench.json
+	@$(BIN)/python -m tests.bench $(ARGS)
 
 lint: $(VENV)/.dev node_modules/.stamp ## check style and types
 	@$(BIN)/ruff check .

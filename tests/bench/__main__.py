@@ -1,290 +1,74 @@
-"""Measure what the course promises about speed and size. `make bench` prints the table; build/bench.json keeps it.
+"""Measure what the course promises about speed and size: `python -m tests.bench [site|model …] [--record]`.
 
-Times are medians of repeated runs. What is compared with something else is measured in turn with it, pair by pair, in
-this same run, and the ratio of each pair counts, so that a change in the machine's speed does not.
+`make bench` runs everything, `make bench ARGS=model` one group. The table is printed as it comes; build/bench.json
+keeps the last results of every group. `--record` also writes those of the model to assets/runs/model_speed.json.
+Exit status 1 if a promise is not met.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import os
-import platform
-import re
-import shutil
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-import yaml
-from playwright.sync_api import Browser, Page, sync_playwright
+from tests.bench.rows import Row, machine, versions
 
-from deepseek_edu import widgets
-from deepseek_edu.site.build import build
-from tests.browser import chromium
-from tests.browser.conftest import CHAPTER, Address, serving
-from tests.site_build import ROOT, built_site
-
-HERE = Path(__file__).parent
-PAIRS = 7
-MOVES = 60
+ROOT = Path(__file__).parents[2]
+GROUPS = ("site", "model")
+KEPT = ROOT / "build" / "bench.json"
 
 
-@dataclass
-class Row:
-    """One measured figure and the most it should be."""
-
-    name: str
-    value: float
-    unit: str
-    limit: float
-    detail: str
-
-    @property
-    def met(self) -> bool:
-        return self.value <= self.limit
+# before PyTorch is loaded: on shared cores threads that spin while they wait take the core from the one waited for,
+# and a step of 25 ms becomes one of 500
+WAITING = os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
-@contextmanager
-def fresh_page(browser: Browser, url: str) -> Iterator[Page]:
-    """A page in a context of its own: nothing cached, nothing stored."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    page = context.new_page()
-    page.goto(url)
-    page.wait_for_load_state("networkidle")
-    yield page
-    context.close()
-
-
-def first_live_result(browser: Browser, address: Address) -> Row:
-    """Click to first result, against a bare page with the same Pyodide and numpy."""
-
-    def bare() -> float:
-        with fresh_page(browser, address.url("bare/bare.html")) as page:
-            page.click("button")
-            page.wait_for_function("() => document.body.dataset.took", timeout=60_000)
-            return float(page.evaluate("document.body.dataset.took"))
-
-    def ours() -> float:
-        with fresh_page(browser, address.url(CHAPTER)) as page:
-            return page.evaluate(
-                """() => new Promise(resolve => {
-                  const widget = document.querySelector('edu-widget');
-                  new MutationObserver(() => {
-                    if (widget.dataset.state !== 'live') return;
-                    requestAnimationFrame(() => resolve(performance.now() - began));
-                  }).observe(widget, {attributeFilter: ['data-state']});
-                  const began = performance.now();
-                  widget.querySelector('[data-action=live]').click();
-                })"""
-            )
-
-    bare(), ours()  # the first of each warms the server and the disk
-    pairs = [(ours(), bare()) for _ in range(PAIRS)]
-    ratio = statistics.median(mine / other for mine, other in pairs)
-    mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
-    return Row(
-        "click to first live result", ratio, "× bare", 1.15, f"{mine:.0f} ms, bare {other:.0f} ms, {PAIRS} pairs"
-    )
-
-
-def further_interaction(page: Page) -> Row:
-    """One move of a live widget: from the input event until the new picture is in the page."""
-    times = page.evaluate(
-        """async moves => {
-          const widget = document.querySelector('edu-widget'), slider = widget.querySelector('input[type=range]');
-          const times = [];
-          for (let i = 0; i < moves; i++) {
-            const done = new Promise(resolve => widget.addEventListener('edu:answer', () => setTimeout(resolve)));
-            slider.value = String(-7 + 0.2 * i);
-            const began = performance.now();
-            slider.dispatchEvent(new Event('input', {bubbles: true}));
-            await done;
-            times.push(performance.now() - began);
-          }
-          return times;
-        }""",
-        MOVES,
-    )
-    spread = statistics.quantiles(times, n=20)[-1]
-    return Row(
-        "one further live interaction",
-        statistics.median(times),
-        "ms",
-        40,
-        f"{MOVES} moves, 95 % within {spread:.0f} ms",
-    )
-
-
-def stop_to_usable(page: Page) -> Row:
-    """From pressing Stop in an endless loop until Python answers again."""
-    times = []
-    for _ in range(5):
-        page.evaluate(
-            """async () => {
-              const lab = document.querySelector('edu-lab');
-              lab.work.box.text = lab.data.starter + '\\nwhile True: pass\\n';
-              lab.run();
-              await new Promise(done => setTimeout(done, 600));
-            }"""
-        )
-        times.append(
-            page.evaluate(
-                """async () => {
-                  const lab = document.querySelector('edu-lab');
-                  const began = performance.now();
-                  lab.querySelector('[data-action=stop]').click();
-                  await lab.ready();
-                  return performance.now() - began;
-                }"""
-            )
-        )
-    return Row(
-        "Stop to usable again", max(times), "ms", 2000, f"worst of {len(times)}, median {statistics.median(times):.0f}"
-    )
-
-
-def transferred(browser: Browser, url: str, act: Callable[[Page], None] = lambda page: None) -> tuple[int, int]:
-    """Compressed bytes of a first view, and of everything that `act` causes after it."""
-    sizes = {"view": 0, "act": 0}
-    phase = "view"
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    finished: list[tuple[str, object]] = []
-    context.on("requestfinished", lambda request: finished.append((phase, request)))
-    page = context.new_page()
-    page.goto(url)
-    page.wait_for_load_state("networkidle")
-    page.wait_for_timeout(500)
-    phase = "act"
-    act(page)
-    page.wait_for_timeout(500)
-    for when, request in finished:
-        sizes[when] += request.sizes()["responseBodySize"]
-    context.close()
-    return sizes["view"], sizes["act"]
-
-
-def weights(browser: Browser, address: Address, site: Path) -> list[Row]:
-    """Bytes of the heaviest first view and of live mode."""
-
-    def go_live(page: Page) -> None:
-        page.locator("edu-widget [data-action=live]").first.click()
-        page.wait_for_selector("edu-widget[data-state=live]", timeout=60_000)
-
-    first, live = transferred(browser, address.url(CHAPTER), go_live)
-    others = {
-        name: transferred(browser, address.url(name))[0]
-        for name in sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
-        if name != "404.html" and not name.startswith("bare/")
-    }
-    heaviest = max(others, key=others.get)
-    return [
-        Row("first view of the chapter", first / 1e3, "KB", 300, "compressed, nothing cached"),
-        Row("first view of the heaviest page", others[heaviest] / 1e3, "KB", 300, heaviest),
-        Row("live Python", live / 1e6, "MB", 10, "compressed, once"),
-    ]
-
-
-def timed(command: list[str], **options: object) -> float:
-    began = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True, cwd=ROOT, **options)
-    return time.perf_counter() - began
-
-
-def builds(folder: Path) -> list[Row]:
-    """A build with empty caches, and a build with nothing to do against plain MkDocs on the same pages."""
-    cold = folder / "cold"
-    ignore = shutil.ignore_patterns("site", "build", ".cache", ".git", "node_modules", ".venv*", "__pycache__")
-    shutil.copytree(ROOT, cold, ignore=ignore)
-    (cold / "node_modules").symlink_to(ROOT / "node_modules")
-    (cold / ".cache").mkdir()
-    for wheel in (ROOT / ".cache").glob("numpy-*.whl"):  # a download would measure the network
-        shutil.copy(wheel, cold / ".cache")
-    began = time.perf_counter()
-    build(cold, folder / "cold-site")
-    cold_seconds = time.perf_counter() - began
-
-    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-    config["docs_dir"] = str(ROOT / "build" / "docs")
-    config["site_dir"] = str(folder / "plain")
-    config["markdown_extensions"] = [e for e in config["markdown_extensions"] if not str(e).startswith("deepseek_edu")]
-    plain_config = folder / "mkdocs.yml"
-    plain_config.write_text(yaml.safe_dump(config))
-    plain = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(plain_config)]
-    same = [sys.executable, "-m", "deepseek_edu.cli", "build"]
-    timed(same), timed(plain)
-    pairs = [(timed(same), timed(plain)) for _ in range(5)]
-    mine, other = (statistics.median(column) for column in zip(*pairs, strict=True))
-    return [
-        Row("build with empty caches", cold_seconds, "s", 120, "notebooks executed, everything bundled; no download"),
-        Row(
-            "build with nothing changed",
-            statistics.median(a / b for a, b in pairs),
-            "× plain MkDocs",
-            1.5,
-            f"{mine:.2f} s, plain {other:.2f} s, 5 pairs",
-        ),
-    ]
-
-
-def native_views() -> list[Row]:
-    """Evaluation of each widget in CPython at random settings."""
+def measure(group: str) -> tuple[list[Row], dict[str, Any]]:
+    """Run a group: its rows, and where, when and how they were measured."""
+    module = importlib.import_module(f"tests.bench.{group}")
+    about = {"machine": machine(), "versions": versions(), "date": datetime.now(UTC).date().isoformat()}
+    print(f"\n{group}: {', '.join(f'{key} {value}' for key, value in (about['machine'] | about['versions']).items())}")
     rows = []
-    for name in widgets.names():
-        times = widgets.bench(name)
-        worst = f"worst {times['max_ms']:.1f} ms"
-        rows.append(Row(f"widget {name} in CPython", times["median_ms"], "ms", 16, worst))
-    return rows
+    for row in module.rows():
+        print(row.line(), flush=True)
+        rows.append(row)
+    return rows, about | {"settings": module.SETTINGS | {"OMP_WAIT_POLICY": WAITING}}
+
+
+def keep(group: str, rows: list[Row], about: dict[str, Any]) -> None:
+    """Put the results of a group into build/bench.json, beside those of others."""
+    KEPT.parent.mkdir(exist_ok=True)
+    results = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    results = {name: results[name] for name in GROUPS if name in results}  # a file of another layout starts anew
+    results[group] = about | {"rows": [asdict(row) | {"met": row.met} for row in rows]}
+    KEPT.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n")
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
-        folder = Path(temporary)
-        site = Path(shutil.copytree(built_site(), folder / "site"))
-        version = next((site / "edu" / "runtime").glob("pyodide-*/")).name.removeprefix("pyodide-")
-        (site / "bare").mkdir()
-        for name in ("bare.html", "bare.js", "bare_worker.js"):
-            (site / "bare" / name).write_text((HERE / name).read_text().replace("PYODIDE_VERSION", version))
-        shutil.copy(ROOT / "node_modules" / "pyodide" / "pyodide.mjs", site / "bare")
-        browser = playwright.chromium.launch(executable_path=chromium.find(), args=list(chromium.ARGUMENTS))
-        rows: list[Row] = []
-        with serving(site) as address:
-            rows += weights(browser, address, site)
-            rows.append(first_live_result(browser, address))
-            with fresh_page(browser, address.url(CHAPTER)) as page:
-                page.locator("edu-widget [data-action=live]").first.click()
-                page.wait_for_selector("edu-widget[data-state=live]", timeout=60_000)
-                rows.append(further_interaction(page))
-                page.locator("edu-lab").scroll_into_view_if_needed()
-                page.wait_for_selector("edu-lab .cm-content")
-                rows.append(stop_to_usable(page))
-            chromium_version = browser.version
-        browser.close()
-        rows += native_views()
-        rows += builds(folder)
-    machine = {
-        "cores": os.cpu_count(),
-        "processor": re.sub(r"\s+", " ", platform.machine()),
-        "python": platform.python_version(),
-        "chromium": chromium_version,
-    }
-    print(f"\n{', '.join(f'{key} {value}' for key, value in machine.items())}\n")
-    print(f"{'what':36} {'measured':>10}  {'at most':>8}  {'':15} detail")
-    for row in rows:
-        sign = "met" if row.met else "NOT MET"
-        print(f"{row.name:36} {row.value:10.2f}  {row.limit:8g}  {row.unit:15} {sign:8} {row.detail}")
-    record = ROOT / "build" / "bench.json"
-    record.parent.mkdir(exist_ok=True)
-    record.write_text(
-        json.dumps({"machine": machine, "rows": [asdict(row) | {"met": row.met} for row in rows]}, indent=1)
-    )
-    print(f"\nKept in {record.relative_to(ROOT)}")
-    return 0 if all(row.met for row in rows) else 1
+    """Run the groups that are asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure speed and size.")
+    parser.add_argument("groups", nargs="*", metavar="group", help=f"one or more of {', '.join(GROUPS)}; default all")
+    parser.add_argument("--record", action="store_true", help="write the model's results to assets/runs as well")
+    options = parser.parse_args()
+    if unknown := sorted(set(options.groups) - set(GROUPS)):
+        parser.error(f"group must be {' or '.join(GROUPS)}; got {', '.join(unknown)}")
+    met = True
+    for group in options.groups or GROUPS:
+        rows, about = measure(group)
+        keep(group, rows, about)
+        met &= all(row.met for row in rows)
+        if group == "model" and options.record:
+            from tests.bench.record import write
+
+            print(f"Written to {write(rows, about).relative_to(ROOT)}")
+    print(f"\nKept in {KEPT.relative_to(ROOT)}")
+    return 0 if met else 1
 
 
 if __name__ == "__main__":
