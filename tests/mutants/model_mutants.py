@@ -918,7 +918,7 @@ OTHERS = (
         "vision:test_the_span_of_an_image_has_a_newline_per_row",
     ),
     _mutant(
-        "optimizers",
+        "optimisers",
         "each head of a query matrix is made orthogonal by itself",
         "all heads together",
         "for block in np.split(ahead, heads)]",
@@ -926,7 +926,7 @@ OTHERS = (
         "training:test_a_muon_update_has_its_fixed_size_and_each_head_its_own",
     ),
     _mutant(
-        "optimizers",
+        "optimisers",
         "balancing ends with rows",
         "with columns",
         "for turn in range(rounds):",

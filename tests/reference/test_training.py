@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.reference import acceptance, losses, optimizers, weights
+from deepseek_edu.reference import acceptance, losses, optimisers, weights
 
 from .tiny import gap
 
@@ -61,29 +61,29 @@ def test_the_draft_loss_adds_its_three_parts():
 def test_orthogonalise_gives_the_orthogonal_factor(shape):
     matrix = RNG(5).standard_normal(shape)
     u, _, v = np.linalg.svd(matrix, full_matrices=False)
-    assert gap(optimizers.orthogonalise(matrix), u @ v) < 1e-3
-    loose = np.linalg.svd(optimizers.orthogonalise(matrix, exact=0), compute_uv=False)
+    assert gap(optimisers.orthogonalise(matrix), u @ v) < 1e-3
+    loose = np.linalg.svd(optimisers.orthogonalise(matrix, exact=0), compute_uv=False)
     assert 0.6 < loose.min() < loose.max() < 1.3
     assert np.abs(loose - 1).max() > 0.02  # the last two steps are what makes it exact
 
 
 def test_a_muon_update_has_its_fixed_size_and_each_head_its_own():
     weight, gradient = np.zeros((8, 4)), RNG(6).standard_normal((8, 4)) * np.repeat([1e-3, 10.0], 4)[:, None]
-    new, momentum = optimizers.muon_step(weight, gradient, np.zeros((8, 4)), 1.0, heads=2)
+    new, momentum = optimisers.muon_step(weight, gradient, np.zeros((8, 4)), 1.0, heads=2)
     np.testing.assert_array_equal(momentum, gradient)
     for head in (new[:4], new[4:]):
         assert abs(np.sqrt((head**2).mean()) - 0.18) < 1e-3
         assert gap(head @ head.T, np.eye(4) * 0.18**2 * 4) < 1e-3
-    fused, _ = optimizers.muon_step(weight, gradient, np.zeros((8, 4)), 1.0)
+    fused, _ = optimisers.muon_step(weight, gradient, np.zeros((8, 4)), 1.0)
     assert np.sqrt((fused[:4] ** 2).mean()) < 0.02  # in one block the small head hardly moves
     with pytest.raises(ValueError, match="divide the 8 rows"):
-        optimizers.muon_step(weight, gradient, weight, 1.0, heads=3)
+        optimisers.muon_step(weight, gradient, weight, 1.0, heads=3)
 
 
 def test_momentum_looks_ahead_and_weights_decay():
-    ahead, momentum = optimizers.nesterov(np.array([1.0]), np.array([2.0]), 0.5)
+    ahead, momentum = optimisers.nesterov(np.array([1.0]), np.array([2.0]), 0.5)
     assert (momentum.tolist(), ahead.tolist()) == ([2.0], [2.0])
-    new, _ = optimizers.muon_step(np.ones((2, 2)), np.zeros((2, 2)), np.zeros((2, 2)), 0.5)
+    new, _ = optimisers.muon_step(np.ones((2, 2)), np.zeros((2, 2)), np.zeros((2, 2)), 0.5)
     assert gap(new, np.full((2, 2), 0.95)) < 1e-12
 
 
@@ -92,7 +92,7 @@ def test_adamw_steps_are_those_of_its_definition():
     m = v = 0.0
     expected = 1.0
     for step, gradient in enumerate([0.5, -0.25, 2.0], start=1):
-        weight, first, second = optimizers.adamw_step(weight, gradient, first, second, step, 0.01)
+        weight, first, second = optimisers.adamw_step(weight, gradient, first, second, step, 0.01)
         m, v = 0.9 * m + 0.1 * gradient, 0.95 * v + 0.05 * gradient**2
         corrected = (m / (1 - 0.9**step)) / math.sqrt(v / (1 - 0.95**step))
         expected = expected * (1 - 0.001) - 0.01 * corrected
@@ -102,7 +102,7 @@ def test_adamw_steps_are_those_of_its_definition():
 def test_balancing_equalises_rows_and_columns_and_leaves_hardly_seen_rows_alone():
     table = RNG(7).standard_normal((50, 8)) * np.geomspace(1e-2, 1e2, 8) * RNG(8).uniform(0.5, 20, (50, 1))
     table[3] = 1e-9
-    got = optimizers.balance(table)
+    got = optimisers.balance(table)
     assert not got[3].any()
     seen = np.delete(got, 3, axis=0)
     assert gap(np.sqrt((seen**2).mean(axis=1)), np.ones(49)) < 1e-12
@@ -114,13 +114,13 @@ def test_balancing_equalises_rows_and_columns_and_leaves_hardly_seen_rows_alone(
 
 def test_a_balanced_step_has_no_decay():
     weight = np.ones((3, 4))
-    new, momentum = optimizers.balanced_step(weight, np.full((3, 4), 2.0), np.zeros((3, 4)), 0.1)
+    new, momentum = optimisers.balanced_step(weight, np.full((3, 4), 2.0), np.zeros((3, 4)), 0.1)
     assert gap(new, weight - 0.018) < 1e-12
     assert gap(momentum, np.full((3, 4), 2.0)) == 0
 
 
 def test_the_rate_rises_holds_falls_and_holds():
-    rate = optimizers.learning_rate
+    rate = optimisers.learning_rate
     assert rate(0, 0) == 0
     assert abs(rate(1e11, 1000) - 1.3e-4) < 1e-12
     assert abs(rate(27e12, 10**6) - 2.6e-4) < 1e-12
@@ -129,7 +129,7 @@ def test_the_rate_rises_holds_falls_and_holds():
 
 
 def test_every_parameter_has_an_update_and_vectors_never_get_muon():
-    rules = {name: optimizers.update_rule(name) for name in weights.weight_shapes(ModelConfig.tiny())}
+    rules = {name: optimisers.update_rule(name) for name in weights.weight_shapes(ModelConfig.tiny())}
     shapes = weights.weight_shapes(ModelConfig.tiny())
     for name, rule in rules.items():
         if len(shapes[name]) == 1:
@@ -139,6 +139,8 @@ def test_every_parameter_has_an_update_and_vectors_never_get_muon():
         "head.weight",
         "layers.1.engram.embed.weight",
         "layers.2.engram.embed.weight",
+        "mtp.2.markov_head.embed.weight",
+        "mtp.2.markov_head.head.weight",
     }
     assert rules["layers.1.attn.indexer.wq_b.weight"] == "head-wise muon"
     assert rules["layers.1.engram.wkv.weight"] == rules["layers.0.hc_attn_fn"] == "muon"

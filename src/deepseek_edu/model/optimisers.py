@@ -1,14 +1,14 @@
 """Three optimisers, each for the parameters it suits.
 
     matrices                       Muon: momentum, then the nearest orthogonal matrix; head by head for queries
-    norms, biases, sinks, …        AdamW
-    embeddings, head, tables       momentum, then rows and columns balanced in turn (Sinkhorn)
+    gains, biases, sinks, …        AdamW; only the gains of norms decay
+    embeddings, heads, tables      momentum, then rows and columns balanced in turn (Sinkhorn)
 
 An orthogonal update moves every direction of a matrix alike. Its size is set so that its root mean square is 0.18,
 about that of AdamW, so that one learning rate serves all. Rows of tables that hardly got a gradient are left alone.
 
-Source: report, section 4.2.2 (all constants); Newton–Schulz coefficients: Muon (Keller Jordan, 2024); routed experts'
-stacked matrices are taken one by one.
+Source: report, sections 2.5 and 4.2.2 (all constants); Newton–Schulz in two stages: V4 report, section 2.4. Stacked
+matrices of routed experts are taken one by one.
 """
 
 import torch
@@ -16,22 +16,20 @@ import torch
 from deepseek_edu.model.norms import precise
 
 UPDATE_RMS = 0.18  # root mean square of an update by Muon, over the learning rate
-COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of x → ax + bx³ + cx⁵, which drives singular values between 0 and 1 towards 1."""
+STEPS = ((3.4445, -4.7750, 2.0315),) * 8 + ((2.0, -1.5, 0.5),) * 2
+"""Of x → ax + bx³ + cx⁵: eight steps drive singular values between 0 and 1 towards 1 fast, two bring them to 1."""
 
 
-def orthogonalise(matrices, steps=5):
-    """Return matrices (…, m, n) with all singular values near 1 (0.7 … 1.2) and the same singular vectors.
+def orthogonalise(matrices):
+    """Return matrices (…, m, n) with all singular values 1 and the same singular vectors.
 
     Args:
         matrices: (…, m, n), float32 or better; zeros stay zeros.
-        steps: Newton–Schulz iterations.
     """
-    a, b, c = COEFFICIENTS
     tall = matrices.shape[-2] > matrices.shape[-1]
     x = matrices.mT if tall else matrices
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-20)
-    for _ in range(steps):
+    for a, b, c in STEPS:
         gram = x @ x.mT
         x = a * x + (b * gram + c * gram @ gram) @ x
     return x.mT if tall else x
@@ -125,10 +123,10 @@ def split_parameters(model):
 
     Returns:
         dict: "matrices" {name: parameter}, "queries" (matrices whose rows are heads) {name: (parameter, heads)},
-        "tables" (embeddings and head), "engram_tables", "others".
+        "tables" (embeddings and heads), "engram_tables", "gains" (of norms), "others" (biases, sinks, scales).
     """
     config = model.config
-    found = {"matrices": {}, "queries": {}, "tables": {}, "engram_tables": {}, "others": {}}
+    found = {"matrices": {}, "queries": {}, "tables": {}, "engram_tables": {}, "gains": {}, "others": {}}
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
@@ -140,7 +138,9 @@ def split_parameters(model):
             found["queries"][name] = parameter, config.n_heads
         elif name.endswith("indexer.wq_b.weight"):
             found["queries"][name] = parameter, config.index_n_heads
-        elif parameter.ndim < 2 or name.endswith(("q_weight", "k_weight")) or "hc_" in name:
+        elif name.endswith(("norm.weight", "norm1.weight", "norm2.weight", "q_weight", "k_weight")):
+            found["gains"][name] = parameter
+        elif parameter.ndim < 2:
             found["others"][name] = parameter
         else:
             found["matrices"][name] = parameter
@@ -169,7 +169,10 @@ def make_optimisers(model, lr, trained=lambda name: True):
         {"params": list(split["tables"].values())},
         {"params": list(split["engram_tables"].values()), "lr": 5 * lr},
     ]
-    others = [{"params": list(split["others"].values())}]
+    others = [
+        {"params": list(split["gains"].values())},
+        {"params": list(split["others"].values()), "weight_decay": 0.0},
+    ]
 
     def adamw(groups, lr):
         return torch.optim.AdamW(groups, lr, betas=(0.9, 0.95), eps=1e-20, weight_decay=0.1)

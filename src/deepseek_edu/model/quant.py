@@ -107,7 +107,8 @@ def quantize_fp4(x, block=16, scale_kind="e4m3"):
     else:
         raise ValueError(f"scale_kind must be 'e4m3' or 'e8m0'; got {scale_kind!r}")
     scales = decode_e4m3(scale_bytes) if scale_kind == "e4m3" else decode_e8m0(scale_bytes)
-    two = _encode(blocks / scales[..., None]).view(torch.int64).reshape(*x.shape[:-1], x.shape[-1] // 2)  # … n/2, low code first
+    two = _encode(blocks / scales[..., None]).view(torch.int64)
+    two = two.reshape(*x.shape[:-1], x.shape[-1] // 2)  # … n/2, low code first
     return (two | two >> 28).to(torch.uint8), scale_bytes
 
 

@@ -16,7 +16,7 @@ Everything is one sequence at a time: T positions, no batch dimension. A reader 
     scheduler, generate                 how many drafts, the loop
     replay, verify                      continuing a stored prefix; a batch compared with recorded outputs
     vision                              images
-    losses, optimizers                  what training minimises and how weights are changed (values, no gradients)
+    losses, optimisers                  what training minimises and how weights are changed (values, no gradients)
     v4_compressor, v4_attention,        the model before, for comparison
     v4_model, v4_dspark
 

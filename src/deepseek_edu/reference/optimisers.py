@@ -1,23 +1,25 @@
 """How weights are changed: Muon for matrices, AdamW for the rest, balanced updates for tables.
 
-    what                                       update
-    matrices of linear maps                    Muon: momentum, made orthogonal, brought to a fixed size
-    query matrices                             the same for each head by itself ("head-wise")
-    embedding, output head, Engram tables      momentum, rows and columns brought to equal size in turn
-    gains, biases, sinks, scales               AdamW
+    what                                       update                                                        decay
+    matrices of linear maps                    Muon: momentum, made orthogonal, brought to a fixed size      yes
+    query matrices                             the same for each head by itself ("head-wise")                yes
+    embedding, output head, Engram tables      momentum, rows and columns brought to equal size in turn      no
+    gains of norms                             AdamW                                                         yes
+    biases, sinks, scales                      AdamW                                                         no
 
 Tables get no AdamW since its second moments would double what is stored for 196 B parameters. One step each; a state is
 what is passed in and returned, nothing is changed in place. The learning rate rises for 2 000 steps, stays, falls along
 a cosine and stays.
 
-Source: report, sections 2.5 and 4.2.2; the two phases of Newton–Schulz: V4 report, section 2.4. Which update every
-single matrix gets is not written there; `update_rule` follows the wording.
+Source: report, sections 2.5 and 4.2.2; Newton–Schulz in two stages: V4 report, section 2.4. V4 still gave AdamW to
+embedding and head. Which update every single matrix gets is not written there; `update_rule` follows the wording, and
+takes the draft head's bigram matrices for an embedding and a head.
 """
 
 import numpy as np
 
-STEEP = (3.4445, -4.7750, 2.0315)  # first phase of Newton–Schulz: small singular values grow fast
-EXACT = (2.0, -1.5, 0.5)  # second phase: all of them go to 1
+STEEP, EXACT = (3.4445, -4.7750, 2.0315), (2.0, -1.5, 0.5)
+"""Coefficients a, b, c of X → aX + bXXᵀX + c(XXᵀ)²X: first small singular values grow fast, then all go to 1."""
 
 
 def update_rule(name):
@@ -28,7 +30,7 @@ def update_rule(name):
     >>> update_rule("layers.3.ffn_norm.weight"), update_rule("layers.3.ffn.gate.bias")
     ('adamw', 'adamw')
     """
-    if name in ("embed.weight", "head.weight") or name.endswith("engram.embed.weight"):
+    if name.endswith(("embed.weight", "head.weight")):  # of the model, of Engram, of the draft head's bigrams
         return "balanced"
     if name.endswith("wq_b.weight"):
         return "head-wise muon"
@@ -72,7 +74,7 @@ def orthogonalise(matrix, steep=8, exact=2):
 
     Args:
         matrix: [n m]; a zero matrix stays zero.
-        steep, exact: steps that rise fast but end between 0.7 and 1.2, and steps that converge to 1.
+        steep, exact: steps with each set of coefficients; the first end between 0.7 and 1.2, V4 takes 8 and 2.
 
     Returns:
         [n m].
@@ -122,7 +124,7 @@ def adamw_step(weight, gradient, first, second, step, rate, betas=(0.9, 0.95), e
         rate: learning rate.
         betas: how much of the moments is kept.
         eps: added to the root of the second moment.
-        decay: share of the weight that goes in one step, times the rate.
+        decay: share of the weight that goes in one step, times the rate; 0.1 for gains of norms, 0 for the others.
 
     Returns:
         (weight, first moment, second moment), shapes as given.
