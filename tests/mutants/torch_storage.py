@@ -23,9 +23,8 @@ STORAGE = (
         "quant",
         "neighbouring channels share a byte",
         "a channel and one half a row away",
-        "two = _encode(blocks / scales[..., None]).view(torch.int64).reshape(*x.shape[:-1], -1)",
-        "codes = _encode(blocks / scales[..., None]).reshape(x.shape).long()\n"
-        "    two = codes[..., : x.shape[-1] // 2] | codes[..., x.shape[-1] // 2 :] << 32",
+        "_encode(blocks / scales[..., None]).view(torch.int64)",
+        "torch.stack(_encode(blocks / scales[..., None]).reshape(x.shape).chunk(2, dim=-1), dim=-1).view(torch.int64)",
         "properties_storage:test_the_even_channel_lies_in_the_low_nibble",
     ),
     mutant(
