@@ -13,6 +13,7 @@ from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.norms import RMSNorm, precise, reciprocal_rms
 from deepseek_edu.model.v4_attention import V4Attention
 from deepseek_edu.model.v4_experts import V4MoE
+from deepseek_edu.model.v4_streams import around
 
 
 class StreamHead(nn.Module):
@@ -56,9 +57,7 @@ class V4Block(Block):
         """Return X' [B T S C] from X [B T S C]; attend and feed are functions u [B T C] -> [B T C]."""
         for part, norm, act in (("attn", self.attn_norm, attend), ("ffn", self.ffn_norm, feed)):
             fn, base, scale = (getattr(self, f"hc_{part}_{name}") for name in ("fn", "base", "scale"))
-            own = mhc.coefficients(streams, fn, base, scale, self.config)
-            y = act(norm(mhc.collapse(streams, own.pre)))
-            streams = mhc.expand(streams, y, own.post, own.mix)
+            streams = around(streams, fn, base, scale, self.config, lambda x, norm=norm, act=act: act(norm(x)))
         return streams
 
 

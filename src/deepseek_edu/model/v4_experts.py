@@ -9,7 +9,31 @@ import torch
 from torch import nn
 
 from deepseek_edu.model import moe
+from deepseek_edu.model.linear import product
 from deepseek_edu.model.norms import precise
+
+
+class V4Experts(moe.Experts):
+    """Routed experts; without gradients, on a CPU, each takes its tokens and adds its outputs by itself.
+
+    So no array is as large as k times the input.
+    """
+
+    def forward(self, u, experts, weights):
+        """Return Σ over the chosen experts: [N C]; arguments of moe.Experts."""
+        if torch.is_grad_enabled() or u.is_cuda or len(u) == 1:
+            return super().forward(u, experts, weights)
+        order = experts.flatten().argsort(stable=True)  # N·k, by expert
+        counts = torch.bincount(experts.flatten(), minlength=self.count).tolist()  # E
+        tokens = (order // experts.shape[-1]).split(counts)
+        shares = weights.to(u.dtype).flatten()[order, None].split(counts)
+        y = torch.zeros_like(u)
+        for expert, (rows, share) in enumerate(zip(tokens, shares, strict=True)):
+            if len(rows):
+                gate, up = product(u.index_select(0, rows), self.w13[expert].flatten(0, 1)).chunk(2, dim=-1)  # n F
+                hidden = moe.clamped_swiglu(gate, up, self.limit).mul_(share)
+                y.index_add_(0, rows, product(hidden, self.w2[expert]))
+        return y
 
 
 class V4Gate(nn.Module):
@@ -35,7 +59,7 @@ class V4Gate(nn.Module):
     def forward(self, u, ids):
         """Return (scores [N E], experts int64 [N k], weights [N k]) for tokens u [N C] with ids [N], or None."""
         c = self.config
-        logits = nn.functional.linear(precise(u), precise(self.weight))  # N E
+        logits = product(precise(u), precise(self.weight))  # N E
         scores = moe.router_scores(logits if c.gate_temp == 1 else logits / c.gate_temp, c.score_func)
         if not self.hash_routed:
             return scores, *moe.route(scores, self.bias, self.k, c.score_func != "softmax", c.route_scale)
@@ -55,7 +79,7 @@ class V4MoE(nn.Module):
     def __init__(self, count, k, config, hash_routed, where):
         super().__init__()
         self.gate = V4Gate(count, k, config, hash_routed, where)
-        self.experts = moe.Experts(count, config, where)
+        self.experts = V4Experts(count, config, where)
         self.shared_experts = moe.Expert(config.n_shared_experts * config.moe_inter_dim, config, where)
         self.shared_experts.limit = 0.0
 
