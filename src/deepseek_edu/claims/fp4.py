@@ -10,12 +10,11 @@ import math
 
 import numpy as np
 
+from deepseek_edu import accounting
+from deepseek_edu.config import ModelConfig
 from deepseek_edu.reference import quant
 
-HEAD_DIMENSION = 512
-INDEX_HEAD_DIMENSION = 128
-OWNERS_OF_PAIRS = 3  # layers 2, 8, 14 keep one entry per two tokens
-OWNERS_OF_TOKENS = 1  # layer 20 keeps one entry per token
+FLASH = ModelConfig.v41_flash()
 
 
 def distinct_levels() -> int:
@@ -39,18 +38,17 @@ def bits_per_value() -> float:
 
 def main_entry_bytes() -> int:
     """Bytes of one entry of the main cache."""
-    return int(quant.fp4_bytes(HEAD_DIMENSION, 16))
+    return accounting.entry_bytes(FLASH)["main"]
 
 
 def index_entry_bytes() -> int:
     """Bytes of one index key."""
-    return int(quant.fp4_bytes(INDEX_HEAD_DIMENSION, 32))
+    return accounting.entry_bytes(FLASH)["index"]
 
 
 def global_kv_bytes_per_token() -> float:
     """Bytes by which the global cache grows with each token."""
-    entries_per_token = OWNERS_OF_PAIRS / 2 + OWNERS_OF_TOKENS
-    return (main_entry_bytes() + index_entry_bytes()) * entries_per_token
+    return accounting.global_bytes_per_token(FLASH)
 
 
 def range_with_e4m3_scale() -> float:
@@ -64,7 +62,7 @@ def latent_bound() -> float:
 
     The norm is the square root of the number of channels, since the mean square is one.
     """
-    latent = np.zeros(HEAD_DIMENSION)
+    latent = np.zeros(FLASH.head_dim)
     latent[0] = 1.0
     latent /= math.sqrt(float(np.mean(latent**2)))
     return float(np.max(np.abs(latent)))
@@ -77,7 +75,7 @@ def range_covers_the_bound() -> bool:
 
 def window_entry_bytes() -> int:
     """Bytes of one window entry: a byte per channel and a scale byte per 32 channels."""
-    return HEAD_DIMENSION + HEAD_DIMENSION // 32
+    return accounting.entry_bytes(FLASH)["window"]
 
 
 def ties_go_to_even() -> bool:

@@ -7,29 +7,10 @@ different numbers of drafts, so their lengths drift apart; rows that have ended 
 Source: report, section 2.4.3; DeepSpec `base_evaluator.py`.
 """
 
-from dataclasses import dataclass, field
-
 import torch
 
 from deepseek_edu.model import acceptance, dspark, sampling
-
-
-@dataclass
-class Generation:
-    """What was generated for one row, and how."""
-
-    ids: list = field(default_factory=list)  # new tokens, the stop token included
-    accepted: list = field(default_factory=list)  # drafts that stood, one number per verified block
-    passes: int = 0  # runs of the backbone after the prefill
-    stopped: bool = False  # whether a stop token ended it
-
-    def add(self, tokens, limit, stop):
-        """Append tokens up to the limit or a stop token; return whether to go on."""
-        for token in tokens:
-            if len(self.ids) < limit and not self.stopped:
-                self.ids.append(int(token))
-                self.stopped = int(token) in stop
-        return len(self.ids) < limit and not self.stopped
+from deepseek_edu.reference.generate import Generation, checked_options
 
 
 @torch.inference_mode()
@@ -68,13 +49,7 @@ def generate(
     Raises:
         ValueError: an argument out of range.
     """
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be 1 or more; got {max_new_tokens}")
-    block = model.config.dspark_block_size
-    draft_length = block if draft_length is None else draft_length
-    if not 0 <= draft_length <= block:
-        raise ValueError(f"draft_length must be 0 … {block}; got {draft_length}")
-    stop = {model.config.eos_token_id} if stop is None else set(stop)
+    draft_length, stop = checked_options(model.config, max_new_tokens, draft_length, stop)
     cache = model.new_cache(len(ids)) if cache is None else cache
     generator = torch.Generator(model.device).manual_seed(seed)
     output = model.prefill(ids, cache, counts, decoder=decoder, chunk=chunk, logits="last")

@@ -17,7 +17,7 @@ from deepseek_edu.reference import acceptance, dspark, sampling
 
 @dataclass
 class Generation:
-    """What was generated and how."""
+    """What was generated for one sequence, and how."""
 
     ids: list = field(default_factory=list)  # new tokens, the stop token included
     accepted: list = field(default_factory=list)  # drafts that stood, one number per verified block
@@ -31,6 +31,24 @@ class Generation:
                 self.ids.append(int(token))
                 self.stopped = int(token) in stop
         return len(self.ids) < limit and not self.stopped
+
+
+def checked_options(config, max_new_tokens, draft_length, stop):
+    """Return (drafts to verify in a step, set of ids that end a text) with the defaults of a ModelConfig filled in.
+
+    Args:
+        max_new_tokens, draft_length, stop: as in `generate`.
+
+    Raises:
+        ValueError: max_new_tokens or draft_length is out of range.
+    """
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be 1 or more; got {max_new_tokens}")
+    block = config.dspark_block_size
+    draft_length = block if draft_length is None else draft_length
+    if not 0 <= draft_length <= block:
+        raise ValueError(f"draft_length must be 0 … {block}; got {draft_length}")
+    return draft_length, {config.eos_token_id} if stop is None else set(stop)
 
 
 def generate(
@@ -70,13 +88,7 @@ def generate(
     Raises:
         ValueError: an argument out of range.
     """
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be 1 or more; got {max_new_tokens}")
-    block = model.config.dspark_block_size
-    draft_length = block if draft_length is None else draft_length
-    if not 0 <= draft_length <= block:
-        raise ValueError(f"draft_length must be 0 … {block}; got {draft_length}")
-    stop = {model.config.eos_token_id} if stop is None else set(stop)
+    draft_length, stop = checked_options(model.config, max_new_tokens, draft_length, stop)
     rng = np.random.default_rng(seed)
     cache = model.new_cache() if cache is None else cache
     if speculative and cache.spare < draft_length:
