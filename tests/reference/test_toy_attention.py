@@ -21,7 +21,7 @@ def by_hand(ids, w):
         powers = [np.exp(score - max(scores)) for score in scores]
         mixed = [sum(p * values[s][i] for s, p in enumerate(powers)) / sum(powers) for i in range(width)]
         hidden = [a + b for a, b in zip(row, times(mixed, w.output), strict=True)]
-        logits.append(times(hidden, w.embed.T))
+        logits.append([logit / width**0.5 for logit in times(hidden, w.embed.T)])
     return np.array(logits)
 
 

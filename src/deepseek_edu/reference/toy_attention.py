@@ -37,7 +37,9 @@ def random_weights(seed=0, vocabulary=256, width=32, max_positions=64, dtype=np.
     """
     rng = np.random.default_rng(seed)
     shapes = [(vocabulary, width), (max_positions, width), *[(width, width)] * 4]
-    drawn = (rng.standard_normal(shape, np.float32) / np.float32(width**0.5) for shape in shapes)
+    drawn = [rng.standard_normal(shape, np.float32) for shape in shapes]
+    drawn[1] /= 2  # a position weighs less than what stands there
+    drawn[2:] = [matrix / np.float32(width**0.5) for matrix in drawn[2:]]  # keep the size of what passes through
     return Weights(*(array.astype(dtype) for array in drawn))
 
 
@@ -112,7 +114,7 @@ def forward(ids, w, cache, position=None):
     cache.append(project(x, w.key), project(x, w.value))
     taken = attention_weights(project(x, w.query), cache.keys, start)  # T N
     hidden = x + project(taken @ cache.values, w.output)  # T C
-    return hidden @ w.embed.T, taken
+    return hidden @ w.embed.T / hidden.dtype.type(hidden.shape[-1] ** 0.5), taken
 
 
 def step_work(context, cached, vocabulary=256, width=32):

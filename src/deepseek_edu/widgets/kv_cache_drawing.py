@@ -1,0 +1,134 @@
+"""Pictures of the `kv-cache` widget: which keys and values are new or reused, and how the two runs compare."""
+
+from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
+
+ROW = 34
+
+
+def steps_picture(steps: tuple, number: int) -> Picture:
+    """Steps from top to bottom, positions from left to right; below, where the current token looks."""
+    ids = tuple(id for step in steps for id in step.ids)
+    prompt = len(steps[0].ids)
+
+    def paint(width: float) -> Canvas:
+        canvas = Canvas(width, 0)
+        left = 70 if canvas.narrow else 132
+        side = 88 if canvas.narrow else 190
+        cell = (width - left - side) // len(ids)
+        with canvas.group():
+            items = [("k-changed", "made in this step"), ("k-local", "reused"), ("k-box k-box--off", "not there yet")]
+            y = kit.legend(canvas, items)
+        y = _head(canvas, ids, prompt, left, cell, y + 4)
+        for index, step in enumerate(steps, 1):
+            y = _step(canvas, step, index, number, len(ids), left, cell, y)
+        y = _attention(canvas, steps[number - 1], len(ids), left, cell, y + 8)
+        canvas.height = y
+        return canvas
+
+    now = steps[number - 1]
+    description = (
+        f"Step {number} of {len(steps)}: keys and values of positions {now.first} to {now.end - 1} are made, "
+        f"{now.first} are reused. " + ("Logits agree." if now.equal else f"Logits differ by up to {now.gap:.3f}.")
+    )
+    raw = {
+        "steps": [
+            {"new": list(range(step.first, step.end)), "reused": step.first, "bytes": step.nbytes, "gap": step.gap}
+            for step in steps[:number]
+        ],
+        "attention": {"cached": list(now.taken), "full": list(now.taken_full)},
+    }
+    return draw(paint, "Keys and values, step by step", description, raw)
+
+
+def _head(canvas: Canvas, ids: tuple, prompt: int, left: float, cell: float, y: float) -> float:
+    """The ids, and which of them are the prompt."""
+    with canvas.group():
+        for first, end, words, style in ((0, prompt, "prompt", "k-axis"), (prompt, len(ids), "chosen", "k-changed")):
+            x1, x2 = left + first * cell + 2, left + end * cell - 2
+            canvas.text((x1 + x2) / 2, y + 13, words, "k-label", size=SMALL)
+            canvas.line(x1, y + 19, x2, y + 19, style, 2)
+        canvas.text(0, y + 43, "id", "k-label", "start")
+        kit.cells(canvas, left, y + 25, ids, cell, 28)
+        side = left + len(ids) * cell + 12
+        canvas.text(side, y + 13, "cached against", "k-muted", "start", SMALL)
+        canvas.text(side, y + 27, "whole prefix", "k-muted", "start", SMALL)
+    return y + 64
+
+
+def _step(canvas, step, index: int, number: int, count: int, left: float, cell: float, y: float) -> float:
+    """One step: its cells, and whether its logits agree."""
+    done = index <= number
+    name = "prefill" if index == 1 else f"decode {step.ids[0]}"
+    with canvas.pick("step", index):
+        canvas.text(0, y + 19, name, "k-text--strong" if index == number else "k-label", "start")
+        for position in range(count):
+            x = left + position * cell + 1
+            new, old = step.first <= position < step.end, position < step.first
+            if not done or not (new or old):
+                canvas.rect(x, y, cell - 2, ROW - 6, "k-box k-box--off", 3)
+                continue
+            if new:
+                style = "k-box k-changed k-box--selected" if index == number else "k-box k-changed"
+                canvas.rect(x, y, cell - 2, ROW - 6, style, 3)
+            else:
+                canvas.rect(x, y, cell - 2, ROW - 6, "k-local", 3, 0.4)
+            canvas.text(x + cell / 2 - 1, y + 18, "new" if new else "reused", size=SMALL)
+    side = left + count * cell + 12
+    if done:
+        with canvas.group():
+            words = "equal" if step.equal else f"off by {step.gap:.2f}"
+            canvas.text(side, y + 19, words, f"{'k-local' if step.equal else 'k-error'} k-text--strong", "start")
+            if not canvas.narrow:
+                canvas.text(side + 90, y + 19, f"{step.nbytes} bytes", "k-muted", "start", SMALL)
+    return y + ROW
+
+
+def _attention(canvas, step, count: int, left: float, cell: float, y: float) -> float:
+    """What the last token of this step takes from each key, on the cache and on the whole prefix."""
+    with canvas.group():
+        y = kit.heading(canvas, 0, y, f"Where token {step.ids[-1]} looks", "share of each key")
+    for name, taken in (("on the cache", step.taken), ("whole prefix", step.taken_full)):
+        with canvas.group():
+            short = name.split()[-1] if canvas.narrow else name
+            canvas.text(0, y + 18, short, "k-label", "start")
+            words = [f"{100 * share:.0f}%" for share in taken] + [""] * (count - len(taken))
+            shades = [min(1.0, share / 0.6) for share in taken] + [0.0] * (count - len(taken))
+            kit.cells(canvas, left, y, words, cell, 26, "hidden", shades, off=range(len(taken), count))
+        y += 32
+    return y
+
+
+def doubling_picture(sizes: tuple, bytes_: tuple, totals: dict) -> Picture:
+    """Bytes and multiplications at a context and at twice that context."""
+    blocks = (
+        ("Cache", "bytes", bytes_, "local"),
+        ("One more token, with the cache", "multiplications", totals[True], "hidden"),
+        ("One more token, without it", "multiplications", totals[False], "hidden"),
+    )
+
+    def paint(width: float) -> Canvas:
+        canvas = Canvas(width, 0)
+        y = 0.0
+        for name, unit, pair, kind in blocks:
+            with canvas.group():
+                y = kit.heading(canvas, 0, y, name, f"{unit}, × {pair[1] / pair[0]:.2f}")
+            with canvas.group():
+                items = [
+                    (f"{_spaced(tokens)} tokens", float(value), _spaced(value), kind)
+                    for tokens, value in zip(sizes, pair, strict=True)
+                ]
+                y = kit.bars(canvas, 0, y, width, items, 112 if canvas.narrow else 150) + 12
+        canvas.height = y - 8
+        return canvas
+
+    description = "; ".join(f"{name}: {pair[0]} and {pair[1]} {unit}" for name, unit, pair, _ in blocks) + "."
+    raw = {
+        "tokens": list(sizes),
+        "bytes": list(bytes_),
+        "work": {"cached": list(totals[True]), "whole": list(totals[False])},
+    }
+    return draw(paint, "Twice the context", description, raw)
+
+
+def _spaced(value: int) -> str:
+    return f"{value:,}".replace(",", " ")
