@@ -103,28 +103,28 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
         return routed.weights[place], routed.leaked[place] if leak else None
 
     def wide(canvas: Canvas) -> float:
-        cell, at, out = 33.0, 84.0, 578.0
+        cell, out = 36.0, 574.0
         y = _key(canvas, leak)
-        signed_cells(canvas, at + 20, y + 2, u, cell, "hidden", strongest)
+        signed_cells(canvas, 104, y + 2, u, cell, "hidden", strongest)
         with canvas.group():
-            canvas.text(0, y + 20, "Hidden state u", "k-text--strong", "start")
+            canvas.text(10, y + 20, "Hidden state", "k-text--strong", "start")
             y += 34
-            canvas.text(at + 20, y + 14, "router row of the expert", "k-muted", "start", SMALL)
-            canvas.text(280, y + 14, "u · row", "k-muted", "end", SMALL)
-            canvas.text(300, y + 14, "√softplus, then the bias", "k-muted", "start", SMALL)
+            canvas.text(104, y + 14, "router rows", "k-muted", "start", SMALL)
+            canvas.text(296, y + 14, "logit", "k-muted", "end", SMALL)
+            canvas.text(316, y + 14, "√softplus, then the bias", "k-muted", "start", SMALL)
             canvas.text(492, y + 14, "weight", "k-muted", "start", SMALL)
             canvas.text(out, y + 14, "weight × expert(u)", "k-muted", "start", SMALL)
         y += 20
-        place = linear(*span, 300, 470)
+        place = linear(*span, 316, 474)
         for expert, name in enumerate(routed.names):
             with canvas.group(0, y):
                 if expert in rank:
                     canvas.rect(0, 2, 720, ROW - 4, "k-selected", 5)
                     canvas.text(10, 39, f"choice {rank[expert] + 1}", "k-selected", "start", SMALL)
                 canvas.text(10, 24 if expert in rank else 30, f"Expert {name}", "k-text--strong", "start")
-            signed_cells(canvas, at + 20, y + 12, router[expert], cell, "parameters", 1)
+            signed_cells(canvas, 104, y + 12, router[expert], cell, "parameters", 1)
             with canvas.group(0, y):
-                canvas.text(280, 30, fixed(float(routed.logits[expert]), 2), "", "end")
+                canvas.text(296, 30, fixed(float(routed.logits[expert]), 2), "", "end")
             paint_score(canvas, routed, expert, place, y)
             if expert in rank:
                 paint_weight(canvas, 492, y, *weight_of(expert))
@@ -134,7 +134,7 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
                     canvas.text(492, 30, "not run", "k-muted", "start", SMALL)
             y += ROW
         with canvas.group():
-            canvas.text(300, y + 11, _DASHED, "k-muted", "start", SMALL)
+            canvas.text(316, y + 11, _DASHED, "k-muted", "start", SMALL)
             y += 24
             canvas.text(10, y + 18, "Shared expert", "k-text--strong", "start")
             canvas.text(112, y + 18, _SHARED, "k-muted", "start", SMALL)
@@ -152,7 +152,7 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
     def narrow(canvas: Canvas) -> float:
         y = _key(canvas, leak)
         with canvas.group():
-            canvas.text(0, y + 19, "Hidden state u", "k-text--strong", "start")
+            canvas.text(10, y + 19, "Hidden state", "k-text--strong", "start")
         signed_cells(canvas, 104, y + 1, u, 36, "hidden", strongest)
         y += 34
         place = linear(*span, 10, 222)
@@ -163,7 +163,7 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
                 canvas.text(10, 24, f"Expert {name}", "k-text--strong", "start")
             signed_cells(canvas, 104, y + 7, router[expert], 36, "parameters", 1)
             with canvas.group(0, y):
-                canvas.text(336, 24, f"u · row {fixed(float(routed.logits[expert]), 2)}", "", "end", SMALL)
+                canvas.text(336, 24, f"logit {fixed(float(routed.logits[expert]), 2)}", "", "end", SMALL)
             paint_score(canvas, routed, expert, place, y + 32)
             if expert in rank:
                 paint_weight(canvas, 336, y + 32, *weight_of(expert), anchor="end")
