@@ -180,6 +180,17 @@ def test_the_released_schedule_has_2_window_4_full_4_reindex_and_30_reuse_layers
     assert (plans[1].engram, plans[14].engram, plans[2].engram) == (0, 1, None)
 
 
+def test_every_layer_that_chooses_above_the_source_is_held_to_the_pool():
+    """Also an owner; not below the source, and not where entries stand for other numbers of tokens."""
+    config = ModelConfig.tiny(
+        compress_ratios=(1, 1, 1, 1, 1, 2, 2, 0, 0, 0, 0),
+        kv_source_layers=(0, 1, 3, 5),
+        index_source_layers=(0, 1, 2, 3, 4, 5),
+        candidate_source_layer=1,
+    )
+    assert [plan.pool for plan in config.schedule()[:7]] == ["", "source", *["restricted"] * 3, "", ""]
+
+
 def test_the_v4_schedule_alternates_csa_and_hca_after_two_window_layers():
     plans = ModelConfig.v4_flash_0731().schedule()
     modes = [plan.mode for plan in plans[:43]]

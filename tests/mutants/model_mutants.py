@@ -435,6 +435,14 @@ SHARING = (
     ),
     _mutant(
         "csa2",
+        "reindexing layers choose inside the pool",
+        "each makes a pool of its own",
+        '    if plan.pool == "source":\n',
+        "    if plan.pool:\n",
+        LONG,
+    ),
+    _mutant(
+        "csa2",
         "an indexer reads its owner's own index keys",
         "those stored last, as the released decode",
         "owner = cache.newest_index_keys if published.stale_index_keys else plan.owner",
@@ -707,6 +715,16 @@ DRAFTING = (
         "csa2:test_targets_are_read_at_the_layers_input_after_its_engram",
     ),
     _mutant(
+        "model",
+        "the drafter reads the inputs of its target layers",
+        "as they were before their n-gram memory",
+        "        streams = self.remember(streams, plan)\n        if layer in config.dspark_target_layer_ids:\n"
+        "            self.means.append(streams.mean(axis=1))",
+        "        before, streams = streams, self.remember(streams, plan)\n"
+        "        if layer in config.dspark_target_layer_ids:\n            self.means.append(before.mean(axis=1))",
+        "csa2:test_targets_are_read_at_the_layers_input_after_its_engram",
+    ),
+    _mutant(
         "dspark",
         "context entries come straight from the projected streams",
         "through the attention norm of the stage",
@@ -923,6 +941,14 @@ OTHERS = (
         "all heads together",
         "for block in np.split(ahead, heads)]",
         "for block in [ahead]]",
+        "training:test_a_muon_update_has_its_fixed_size_and_each_head_its_own",
+    ),
+    _mutant(
+        "optimisers",
+        "Newton–Schulz ends with two exact steps",
+        "only the steep ones are taken",
+        "[STEEP] * steep + [EXACT] * exact",
+        "[STEEP] * (steep + exact)",
         "training:test_a_muon_update_has_its_fixed_size_and_each_head_its_own",
     ),
     _mutant(
