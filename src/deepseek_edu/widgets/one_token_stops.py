@@ -1,0 +1,197 @@
+"""The stops of the `one-token` walk: what is shown at each, what happens, and what V4.1 does there instead."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A stop.
+
+    Attributes:
+        name: title.
+        given: names of given numbers shown here.
+        made: names of recomputed numbers shown here.
+        text: what happens.
+        v41: what is different in V4.1, or "".
+    """
+
+    name: str
+    given: tuple[str, ...]
+    made: tuple[str, ...]
+    text: str
+    v41: str = ""
+
+
+_FAR = "entries_scored_per_query_at_1048576"
+STOPS = (
+    Stop(
+        "The byte",
+        ("ids", "embedding_p"),
+        (),
+        "“deepseek” is eight bytes. We follow p, position 3, whose embedding is four numbers wide here.",
+        "The same, with 5 120 numbers instead of 4 096.",
+    ),
+    Stop(
+        "Streams",
+        ("embedding_p", "mhc.expand_weights"),
+        ("mhc.X",),
+        "The embedding becomes two residual streams: X = w · eᵀ.",
+        "Streams begin as equal copies, in the released V4 as well. There are four of them.",
+    ),
+    Stop(
+        "Mixing matrix",
+        ("mhc.exp_B_raw",),
+        ("mhc.iter1_row", "mhc.iter1_col", "mhc.B"),
+        "Rows are divided by their sums, then columns, twenty times in turn. What remains is nearly doubly stochastic.",
+        "The same twenty steps.",
+    ),
+    Stop(
+        "Collapse",
+        ("mhc.A",),
+        ("mhc.X", "mhc.collapsed_H"),
+        "The streams are summed with weights A: H = A₁X₁ + A₂X₂. This is what attention reads, after its norm.",
+        "A comes from the sub-block before, so the streams are read once instead of twice.",
+    ),
+    Stop(
+        "Window attention",
+        ("swa.q_head1", "swa.k_head1", "swa.scores", "swa.sink_logit"),
+        ("swa.q_rotated_last2", "swa.scale", "swa.scores", "swa.denominator", "swa.weights", "swa.sink_mass"),
+        "The last two numbers of query and key turn by 3 radians. The two scores and the sink share the weight; "
+        "the sink "
+        "takes its part and gives no value.",
+        "Queries are no longer divided by their size head by head, and all 512 channels of an entry are stored in FP8.",
+    ),
+    Stop(
+        "Write back",
+        ("swa.F_attn", "mhc.C"),
+        ("mhc.B", "swa.X_new"),
+        "Every stream gets C times the output, plus the mix of the old streams: X′ⱼ = Cⱼ y + Σᵢ Bᵢⱼ Xᵢ.",
+        "The same rule.",
+    ),
+    Stop(
+        "Experts by table",
+        ("ids", "hash_moe.gates"),
+        ("hash_moe.primary", "hash_moe.second", "hash_moe.occupancy", "hash_moe.gates"),
+        "In the first layers a table says which experts an id gets: here id mod 4 and the next one. The router's "
+        "scores "
+        "only weigh them.",
+        "No table: the router of every layer chooses.",
+    ),
+    Stop(
+        "Inside an expert",
+        ("hash_moe.gate", "hash_moe.up"),
+        ("hash_moe.h", "hash_moe.silu", "hash_moe.hidden"),
+        "The experts read h, the streams collapsed again. Inside, SiLU of the gate multiplies the other branch.",
+        "The same; the shared expert is clamped as well.",
+    ),
+    Stop(
+        "Sum of the experts",
+        ("hash_moe.expert0", "hash_moe.expert1", "hash_moe.shared"),
+        ("hash_moe.gates", "hash_moe.routed", "hash_moe.F_moe"),
+        "The two routed outputs are weighed and added, then the shared expert without a weight.",
+        "6 of 384 experts instead of 6 of 256.",
+    ),
+    Stop(
+        "End of layer 0",
+        ("mhc.A", "mhc.C"),
+        ("hash_moe.F_moe", "hash_moe.X_after_layer0", "csa.H_p"),
+        "The output is written back to the streams. Collapsed again they are what layer 1 reads.",
+    ),
+    Stop(
+        "What p may read",
+        (),
+        ("csa.visible_entries_for_p", "hca.visible_entries_for_p"),
+        "Compressed entries mix several tokens. Position 3 may read only entries whose tokens have all come: entry "
+        "0 of "
+        "the CSA layer (tokens 0 to 2), and entry 0 of the HCA layer (tokens 0 to 3).",
+        "Groups do not overlap, and only four layers make entries; no layer has HCA.",
+    ),
+    Stop(
+        "Core attention",
+        ("csa.core_scores", "csa.core_sink_logit"),
+        ("csa.core_weights", "csa.core_sink_mass"),
+        "Query p attends to the chosen entry and its window together, again with a sink.",
+        "The same; most layers reuse entries and choice of an earlier layer.",
+    ),
+    Stop(
+        "Router",
+        ("router.logits", "router.bias"),
+        ("router.softplus", "router.sqrt", "router.biased", "router.selected", "router.gates"),
+        "Scores are the root of softplus. The bias takes part in the choice of two experts, not in their weights.",
+        "The same rule, with a second set of biases for tokens of images.",
+    ),
+    Stop(
+        "At a million tokens",
+        (),
+        (f"{_FAR}.swa", f"{_FAR}.csa", f"{_FAR}.hca", f"{_FAR}.dense"),
+        "Entries that one query reads at 1 048 576 tokens: window only, CSA, HCA, and dense attention for comparison.",
+        "640 in every layer that reads compressed entries, 128 in the two others.",
+    ),
+    Stop(
+        "V4 and V4.1",
+        (),
+        (),
+        "The same token meets another machine: fewer layers that remember, more experts, a table of n-grams.",
+    ),
+)
+GIVEN_LABELS = {
+    "swa.scores": "Score of the token before p",
+    "hash_moe.gates": "Router scores of its two experts",
+}
+LABELS = {
+    "ids": "Token ids",
+    "embedding_p": "Embedding e",
+    "mhc.expand_weights": "Weights w",
+    "mhc.X": "Streams X",
+    "mhc.A": "A",
+    "mhc.C": "C",
+    "mhc.exp_B_raw": "Raw matrix",
+    "mhc.iter1_row": "After the first row step",
+    "mhc.iter1_col": "After the first column step",
+    "mhc.B": "Mixing matrix B",
+    "mhc.collapsed_H": "Collapsed H",
+    "swa.q_head1": "Query, head 1",
+    "swa.k_head1": "Key of p",
+    "swa.scores": "Scores: before p, and p",
+    "swa.sink_logit": "Sink",
+    "swa.q_rotated_last2": "Rotated half of the query",
+    "swa.scale": "Scale",
+    "swa.denominator": "Denominator",
+    "swa.weights": "Weights",
+    "swa.sink_mass": "Weight of the sink",
+    "swa.F_attn": "Output y",
+    "swa.X_new": "Streams X′",
+    "hash_moe.primary": "First expert of each token",
+    "hash_moe.second": "Second expert of each token",
+    "hash_moe.occupancy": "Tokens of each expert",
+    "hash_moe.gates": "Weights of its two experts",
+    "hash_moe.h": "Input h",
+    "hash_moe.gate": "Gate",
+    "hash_moe.up": "Up",
+    "hash_moe.silu": "SiLU of the gate",
+    "hash_moe.hidden": "Hidden",
+    "hash_moe.expert0": "Output of expert 0",
+    "hash_moe.expert1": "Output of expert 1",
+    "hash_moe.shared": "Output of the shared expert",
+    "hash_moe.routed": "Routed",
+    "hash_moe.F_moe": "Output of the experts",
+    "hash_moe.X_after_layer0": "Streams after layer 0",
+    "csa.H_p": "Collapsed for layer 1",
+    "csa.visible_entries_for_p": "CSA: entries p may read",
+    "hca.visible_entries_for_p": "HCA: entries p may read",
+    "csa.core_scores": "Scores: entry 0, before p, p",
+    "csa.core_sink_logit": "Sink",
+    "csa.core_weights": "Weights",
+    "csa.core_sink_mass": "Weight of the sink",
+    "router.logits": "Logits",
+    "router.bias": "Bias",
+    "router.softplus": "Softplus",
+    "router.sqrt": "Scores",
+    "router.biased": "With bias",
+    "router.selected": "Chosen experts",
+    "router.gates": "Weights",
+    f"{_FAR}.swa": "Window only",
+    f"{_FAR}.csa": "CSA",
+    f"{_FAR}.hca": "HCA",
+    f"{_FAR}.dense": "Dense",
+}
