@@ -162,7 +162,7 @@ GENERATION = (
         "speculative:test_greedy_text_is_that_of_plain_decoding",
     ),
     mutant(
-        "generate",
+        "reference.generate",
         "a text ends with its stop token",
         "with the block in which it is",
         "if len(self.ids) < limit and not self.stopped:",
@@ -170,7 +170,7 @@ GENERATION = (
         "speculative:test_a_generation_ends_at_the_limit_and_at_its_stop_token",
     ),
     mutant(
-        "generate",
+        "reference.generate",
         "a text has at most as many tokens as were asked for",
         "the last block is kept whole",
         "if len(self.ids) < limit and not self.stopped:",
@@ -199,7 +199,7 @@ GENERATION = (
         "they do not",
         "torch.Generator(model.device).manual_seed(seed)",
         "torch.Generator(model.device).manual_seed(torch.seed())",
-        "speculative:test_a_temperature_near_zero_is_greedy_and_a_seed_is_all_there_is_to_chance",
+        "speculative:test_a_seed_is_all_there_is_to_chance",
     ),
     mutant(
         "generate",
@@ -207,7 +207,7 @@ GENERATION = (
         "every seed gives the same",
         "torch.Generator(model.device).manual_seed(seed)",
         "torch.Generator(model.device).manual_seed(0)",
-        "speculative:test_a_temperature_near_zero_is_greedy_and_a_seed_is_all_there_is_to_chance",
+        "speculative:test_a_seed_is_all_there_is_to_chance",
     ),
     mutant(
         "sampling",
@@ -215,7 +215,7 @@ GENERATION = (
         "it multiplies them",
         "torch.float32)) / temperature).softmax(dim=-1)",
         "torch.float32)) * temperature).softmax(dim=-1)",
-        "speculative:test_a_temperature_near_zero_is_greedy_and_a_seed_is_all_there_is_to_chance",
+        "speculative:test_a_temperature_divides_the_logits",
     ),
     mutant(
         "sampling",

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutation import Mutant
 
-PACKAGE = "deepseek_edu.model."
+PACKAGE, MODEL = "deepseek_edu.", "deepseek_edu.model."
 TESTS = "tests.model.test_"
 SHORT = "properties_recorded:test_a_short_prefill_gives_the_recorded_logits"
 LONG = "properties_recorded:test_a_long_prefill_gives_the_recorded_logits"
@@ -15,5 +15,9 @@ CHUNKS = "properties_recorded:test_a_prefill_in_chunks_gives_the_recorded_logits
 
 
 def mutant(module, rule, change, old, new, killed_by):
-    """A mutant of deepseek_edu.model.<module>, killed by tests/model/test_<killed_by>."""
-    return Mutant(rule, change, PACKAGE + module, old, new, TESTS + killed_by)
+    """A mutant of a module that the PyTorch model runs, killed by tests/model/test_<killed_by>.
+
+    Args:
+        module: of deepseek_edu.model; with a dot, of deepseek_edu: what both implementations share.
+    """
+    return Mutant(rule, change, (PACKAGE if "." in module else MODEL) + module, old, new, TESTS + killed_by)
