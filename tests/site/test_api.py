@@ -248,3 +248,15 @@ def test_the_search_index_has_the_names_of_a_file_and_none_of_its_code() -> None
     text = (built_site() / "search" / "search_index.json").read_text(encoding="utf-8")
     assert "<code>candidate_pool</code>" in text
     assert "np.argsort" not in text and "Source, without docstrings" not in text
+
+
+def test_pages_outside_the_reference_have_one_link_to_it() -> None:
+    site = built_site()
+    for page in ("index.html", "model.html", "notebooks/04b_fp4_cache.html"):
+        soup = BeautifulSoup((site / page).read_text(encoding="utf-8"), "html.parser")
+        nav = soup.select_one(".md-nav--primary")
+        found = [link["href"] for link in nav.find_all("a", href=True) if "api/" in link["href"]]
+        assert found == ["../" * page.count("/") + "api/index.html"], page
+        assert nav.select_one("a[href$='glossary.html']"), "what stands beside it stays"
+    inside = BeautifulSoup((site / "api" / "index.html").read_text(encoding="utf-8"), "html.parser")
+    assert len(inside.select(".md-nav--primary a[href^='reference/']")) > 30

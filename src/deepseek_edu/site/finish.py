@@ -13,6 +13,7 @@ import re
 import shutil
 from pathlib import Path
 
+from deepseek_edu.site.api import trimmed
 from deepseek_edu.site.errors import SiteError
 from deepseek_edu.site.formulas import FormulaError, typeset
 from deepseek_edu.site.locate import where
@@ -126,7 +127,7 @@ def _page(name: str, text: str, names: dict[str, str], scripts: dict[str, str]) 
         scripts[file] = code + "\n"
         return f'<script{found["attributes"]} src="{up}edu/{file}"></script>'
 
-    text = OUR_FILE.sub(hashed, text)
+    text = OUR_FILE.sub(hashed, trimmed(name, text))
     text = INLINE_SCRIPT.sub(moved, text)
     text = SEARCH_DIALOG.sub(
         '<div class="md-search" data-md-component="search" role="dialog" aria-label="Search">', text

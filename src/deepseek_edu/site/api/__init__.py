@@ -4,10 +4,12 @@
     docstring.py  a docstring as HTML: paragraphs, aligned columns, lists of arguments, examples, links
     names.py      where a name leads: other items, the same file in the other implementation
     pages.py      Markdown pages and their place in the navigation
+    trim.py       a short navigation on all other pages
 
 Nothing is imported from what is described, so that the site builds without PyTorch.
 """
 
 from deepseek_edu.site.api.pages import INDEX, nav_entry, write
+from deepseek_edu.site.api.trim import trimmed
 
-__all__ = ["INDEX", "nav_entry", "write"]
+__all__ = ["INDEX", "nav_entry", "trimmed", "write"]

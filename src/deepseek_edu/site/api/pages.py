@@ -103,6 +103,8 @@ def _lead(module: Module) -> str:
 
 # One file
 
+_UNSEARCHED = ("", " data-search-exclude")  # the first paragraph of a file whose twin says the same
+
 
 def _page(package: Package, module: Module, names: Names) -> str:
     link = names.link(module)
@@ -115,7 +117,8 @@ def _page(package: Package, module: Module, names: Names) -> str:
         _front(f"{module.name} ({package.title})" if module.package else module.name, _lead(module), module.file),
         f"# {module.name}",
         _excluded(bar),
-        f'<p class="edu-api__lead">{docstring.text(" ".join(lead.split()), link)}</p>',
+        f'<p class="edu-api__lead"{_UNSEARCHED[bool(twin and package.name == "model")]}>'
+        f"{docstring.text(' '.join(lead.split()), link)}</p>",
     ]
     if rest.strip():
         out.append(_excluded(docstring.blocks(rest, link)))
