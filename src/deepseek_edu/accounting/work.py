@@ -187,6 +187,9 @@ def hyper_connection_traffic(streams, width=1):
         {"three kernels": (4n + 4)d, "two passes": (3n + 2)d, "single pass": (2n + 2)d}. The single pass reads and
         writes the streams once, reads the sub-block's output and writes its input.
 
+    Raises:
+        ValueError: streams or width below 1.
+
     Source: report, section 2.4.1. A choice of formulas, not a measurement.
 
     >>> hyper_connection_traffic(4)
@@ -207,6 +210,9 @@ def ced_block_tokens(config, prompt):
 
     Returns:
         {"all layers": L·N, "encoder–decoder": E·N + (L − E)·min(N, W)}.
+
+    Raises:
+        ValueError: prompt is no number of tokens.
 
     A proxy: it knows no operations, no time and no cache hits, and leaves out that the first decoder layer projects the
     global entries of all N tokens.
