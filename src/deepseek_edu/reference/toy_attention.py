@@ -8,6 +8,8 @@ whether keys and values are kept or made again, and that is what it is for.
 
 The cache is float32: a token leaves a key and a value in it, 2 · 32 numbers · 4 bytes = 256 bytes. Arithmetic has the
 type of the weights.
+
+Source: our own; the functions are textbook.
 """
 
 from dataclasses import dataclass
@@ -32,6 +34,11 @@ class Weights:
 def random_weights(seed=0, vocabulary=256, width=32, max_positions=64, dtype=np.float32):
     """Return random Weights, numbers of float32 kept as `dtype`, the same for the same seed.
 
+    Args:
+        seed: of all draws.
+        vocabulary: V; width: C; max_positions: P.
+        dtype: NumPy type of the result.
+
     >>> sum(array.size for array in vars(random_weights()).values())
     14336
     """
@@ -44,7 +51,11 @@ def random_weights(seed=0, vocabulary=256, width=32, max_positions=64, dtype=np.
 
 
 class Cache:
-    """Keys and values of the tokens that have been processed."""
+    """Keys and values of the tokens that have been processed.
+
+    Args:
+        width: C, numbers in a key and in a value.
+    """
 
     def __init__(self, width=32):
         self.keys = np.zeros((0, width), np.float32)  # [T C]
@@ -70,7 +81,7 @@ def first_position(cached):
 
 
 def first_position_off_by_one(cached):
-    """A common mistake: the position of the last token in the cache. In a prefill nobody can see it."""
+    """A common mistake: the position of the last of `cached` tokens. In a prefill nobody can see it."""
     return max(0, cached - 1)
 
 
@@ -123,6 +134,7 @@ def step_work(context, cached, vocabulary=256, width=32):
     Args:
         context: tokens before the new one, 0 or more.
         cached: whether their keys and values are kept; otherwise all of it is computed again.
+        vocabulary: V; width: C.
 
     Returns:
         {"projections", "attention", "logits"}: four projections of width², scores and mixture of 2·width per key that
