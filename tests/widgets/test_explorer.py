@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from deepseek_edu import widgets
+from deepseek_edu import accounting, widgets
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.reference import v4_model, weights
 from deepseek_edu.widgets import explorer_facts, explorer_trace, explorer_walk, live
@@ -86,6 +86,17 @@ def test_work_grows_with_the_context_only_where_something_is_scanned():
     short, long = f"FLOPs at 4{thin}096", f"FLOPs at 1{thin}048{thin}576"
     assert reuse[short] == reuse[long]
     assert full[long] - full[short] == 2 * 32 * 128 * (2**20 - 4096)  # 32 heads of 128 for each index key
+
+
+def test_the_work_of_all_layers_and_the_head_is_that_of_the_model():
+    for make in (ModelConfig.v41_flash, ModelConfig.v4_flash_0731):
+        config = make()
+        layers = sum(explorer_facts.flops(config, plan, 5000) for plan in config.schedule()[: config.n_layers])
+        collapse = 2 * 16 * 4096 if config.generation == "v4" else 0  # V4 collapses the last streams by a matrix
+        whole = 2 * sum(work.multiply_adds for work in accounting.decode_work(config, 5000))
+        assert layers + 2 * config.vocab_size * config.dim + collapse == whole
+    with pytest.raises(ValueError, match="backbone layer"):
+        accounting.layer_work(config, config.schedule()[-1], 5000)
 
 
 @pytest.mark.parametrize(("prompt", "tokens"), [(0, 1), (7, 128), (12, 4096), (20, 2**20)])

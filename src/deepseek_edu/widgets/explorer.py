@@ -18,7 +18,7 @@ from .explorer_tour import TOUR, tour_view
 from .explorer_trace import new_token, prompt_token
 from .explorer_views import look_up
 from .explorer_walk import EARLIER, EARLY, LATE, NEW, PROMPT
-from .parts import Prose
+from .parts import Prose, Table
 
 LENGTHS = tuple(2**k for k in range(21))
 LIMITS = (
@@ -112,7 +112,8 @@ def explorer(
     control = "layer" if model == "v41" else "v4_layer"
     parts, summary = look_up(model, chosen, phase, control)
     if model == "v41" and phase == "prefill":
-        parts[-1:-1] = _prefill(LENGTHS[int(prompt)])
+        lists = next(i for i, part in enumerate(parts) if isinstance(part, Table))
+        parts[lists:lists] = _prefill(LENGTHS[int(prompt)])
     return View(parts, summary)
 
 

@@ -117,7 +117,7 @@ def _view(number: int, given: Results, found: Results, edit: str) -> View:
     parts.append(_metrics(all_made, edit))
     parts.append(Prose(stop.text))
     if stop.v41:
-        parts.append(Prose(f"In V4.1: {stop.v41}"))
+        parts.append(Prose(f"V4.1 at this stop. {stop.v41}"))
     parts.append(_all_numbers(all_made))
     return View(parts, _summary(number, made, all_made, edit))
 
@@ -203,12 +203,13 @@ def _side_by_side() -> Table:
             + ", ".join(map(str, c.dspark_target_layer_ids))),
         row("Images", lambda c: "yes" if c.vision_n_layers else "no"),
     )  # fmt: skip
-    return Table("What changed from V4-Flash to V4.1-Flash", ("", "V4-Flash", "V4.1-Flash"), rows)
+    text = tuple((name, *(show(v, 6) if isinstance(v, float) else str(v) for v in values)) for name, *values in rows)
+    return Table("What changed from V4-Flash to V4.1-Flash", ("", "V4-Flash", "V4.1-Flash"), rows, text)
 
 
 def _summary(number: int, made: list[Quantity], all_made: list[Quantity], edit: str) -> str:
     total, agree = _counts(all_made)
-    shown = "; ".join(f"{q.label.lower()} {', '.join(digits(v) for row in q.rows for v, _ in row)}" for q in made[-2:])
+    shown = "; ".join(f"{q.label} {', '.join(digits(v) for row in q.rows for v, _ in row)}" for q in made[-2:])
     words = f"Stop {number + 1} of {len(STOPS)}, {STOPS[number].name}"
     if shown and len(shown) < 200:
         words += f": {shown}"
