@@ -159,10 +159,12 @@ def weights(browser: Browser, address: Address, site: Path) -> list[Row]:
         page.wait_for_selector("edu-widget[data-state=live]", timeout=60_000)
 
     first, live = transferred(browser, address.url(CHAPTER), go_live)
+    pages = {path.relative_to(site).as_posix(): path.stat().st_size for path in sorted(site.rglob("*.html"))}
+    reference = max((name for name in pages if name.startswith("api/")), key=pages.get)  # of many alike the largest
     others = {
         name: transferred(browser, address.url(name))[0]
-        for name in sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
-        if name != "404.html" and not name.startswith("bare/")
+        for name in pages
+        if name != "404.html" and not name.startswith("bare/") and (name == reference or not name.startswith("api/"))
     }
     heaviest = max(others, key=others.get)
     return [

@@ -131,6 +131,17 @@ def page(root: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return (docs / "api" / "reference" / "a.md").read_text(encoding="utf-8")
 
 
+def test_the_same_sources_give_the_same_pages(tmp_path: Path) -> None:
+    written = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        nav = api.write(ROOT, tmp_path / name)
+        pages = sorted((tmp_path / name).rglob("*.md"))
+        written.append((nav, [(path.relative_to(tmp_path / name), path.read_bytes()) for path in pages]))
+    assert written[0] == written[1]
+    assert len(written[0][1]) > 60
+
+
 def test_files_come_in_the_order_of_the_package_and_items_in_the_order_of_the_file(
     root: Path, items: dict[str, Item]
 ) -> None:
