@@ -3,6 +3,7 @@
 Only NumPy and the standard library are imported here, so that every file runs unchanged in CPython and in Pyodide.
 Everything is one sequence at a time: T positions, no batch dimension. A reader may take the files in this order:
 
+    toy_attention                       a small model with a KV cache, to begin with; no part of the real one
     checks, activations, norms, rope    the small parts
     quant, storage                      rows of numbers in four and eight bits, and arrays of them
     attention, window                   one query over its last W positions, and a sink
