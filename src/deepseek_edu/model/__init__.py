@@ -25,7 +25,8 @@ A reader may take the files in this order:
     vision, checkpoint, verify          images, released files, recorded outputs
     v4_cache, v4_compressor,            the model before, for comparison
     v4_reading, v4_attention,
-    v4_experts, v4_block, v4_model
+    v4_streams, v4_experts,
+    v4_block, v4_model
 
 Arguments with one meaning in every file:
 

@@ -17,6 +17,9 @@ class V4Experts(moe.Experts):
     """Routed experts; without gradients, on a CPU, each takes its tokens and adds its outputs by itself.
 
     So no array is as large as k times the input.
+
+    Args:
+        count: E.
     """
 
     def forward(self, u, experts, weights):

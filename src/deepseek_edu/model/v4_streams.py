@@ -4,6 +4,8 @@
     many tokens     the streams are the largest array of a pass: they are written once
 
 Otherwise the functions of mhc.py are used; all of them give the same numbers.
+
+Source: V4 reference `Block`; formulas in reference/mhc.py.
 """
 
 from math import exp, tanh
@@ -18,7 +20,7 @@ def around(streams, projection, base, scale, config, act):
     """Run a sub-block between the collapse of its streams and their expansion: X' [B T S C] from X [B T S C].
 
     Args:
-        streams: X.
+        streams: X [B T S C].
         projection, base, scale: of the coefficients, as in mhc.coefficients.
         config: ModelConfig.
         act: function x [B T C] -> y [B T C].
