@@ -1,0 +1,177 @@
+"""Pictures of the `mhc` widget: two streams around one sub-block, and a matrix on its way through Sinkhorn."""
+
+import math
+
+import numpy as np
+
+from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
+from deepseek_edu.drawing.axes import linear
+from deepseek_edu.drawing.numbers import fixed, show, superscript
+
+
+def mix_picture(streams, pre, post, mix, x, y, after) -> Picture:
+    """Two streams of width 2: collapse by A, a sub-block, its output written by C, the streams mixed by B.
+
+    `mix` is B, [from, to]; the width of an arrow is its coefficient.
+    """
+
+    def paint(width: float) -> Canvas:
+        narrow = width < 500
+        canvas = Canvas(width, 340 if narrow else 270)
+        cell, into, level, lanes = (40.0, 76.0, 96, (222, 296)) if narrow else (54.0, 124.0, 46, (168, 230))
+        end, out = width - 2 * cell, width - 2 * cell - into
+        start, stop, bottom = 2 * cell + 5, end - 6, level + 31
+        for stream in range(2):
+            _vector(canvas, 0, lanes[stream], cell, streams[stream], f"stream {stream}")
+            _vector(canvas, end, lanes[stream], cell, after[stream], f"new stream {stream}")
+        _vector(canvas, into, level, cell, x, "x")
+        _vector(canvas, out, level, cell, y, "y")
+        with canvas.group():
+            if narrow:
+                kit.box(canvas, width / 2 - 62, 8, 124, 38, "sub-block", "swaps and halves", "parameters")
+                canvas.arrow(into + cell, level - 20, width / 2 - 40, 50)
+                canvas.arrow(width / 2 + 40, 50, out + cell, level - 20)
+            else:
+                kit.box(canvas, width / 2 - 64, level - 8, 128, 42, "sub-block", "swaps and halves", "parameters")
+                canvas.arrow(into + 2 * cell + 6, level + 13, width / 2 - 70, level + 13)
+                canvas.arrow(width / 2 + 70, level + 13, out - 6, level + 13)
+        for i, j in ((0, 1), (1, 0), (0, 0), (1, 1)):
+            at = 0.5 if i == j else 0.24
+            name = f"B{_SUB[i]}{_SUB[j]} "
+            _flow(canvas, (start, lanes[i] + 13), (stop, lanes[j] + 13), mix[i, j], "k-hidden", at, name)
+        for i in range(2):
+            foot = cell * (0.6 + 0.8 * i)
+            _flow(
+                canvas,
+                (start, lanes[i] + 6),
+                (into + foot, bottom),
+                pre[i],
+                "k-level",
+                0.6 + (0.15 if narrow else -0.15) * i,
+                f"A{_SUB[i]} ",
+            )
+            j = 1 - i
+            _flow(canvas, (out + foot, bottom), (stop, lanes[j] + 6), post[j], "k-level", 0.2 + 0.5 * i, f"C{_SUB[j]} ")
+        return canvas
+
+    description = (
+        f"Streams {_pair(streams[0])} and {_pair(streams[1])}, weighted {fixed(float(pre[0]), 2)} and "
+        f"{fixed(float(pre[1]), 2)}, are collapsed to x = {_pair(x)}. The sub-block returns y = {_pair(y)}; the "
+        f"streams after it are {_pair(after[0])} and {_pair(after[1])}."
+    )
+    raw = {"streams": streams, "pre": pre, "post": post, "mix": mix, "x": x, "y": y, "after": after}
+    return draw(paint, "One sub-block and two streams", description, raw)
+
+
+_SUB = ("₀", "₁")
+
+
+def _pair(values) -> str:
+    return f"[{', '.join(show(round(float(v), 6) + 0.0, 4) for v in values)}]"
+
+
+def _vector(canvas: Canvas, x: float, y: float, cell: float, values, name: str) -> None:
+    """Two numbers in cells with their name above."""
+    with canvas.group(x, y):
+        canvas.text(0, -6, kit.fit(name, 2 * cell + 8, SMALL), "k-label", "start", SMALL)
+        kit.cells(canvas, 0, 0, [show(round(float(v), 4) + 0.0, 3) for v in values], cell, 26, "hidden")
+
+
+def _flow(canvas: Canvas, begin, goal, weight, style: str, at: float, name: str) -> None:
+    """An arrow as wide as its coefficient, which stands on it; nothing flows at zero."""
+    weight = float(weight)
+    with canvas.group():
+        if abs(weight) > 1e-9:
+            canvas.arrow(*begin, *goal, style, 0.8 + 3.2 * min(2.0, abs(weight)), 9)
+        else:
+            canvas.line(*begin, *goal, "k-grid", 1, "3 3")
+        x, y = (b + at * (g - b) for b, g in zip(begin, goal, strict=True))
+        words = f"{name}{show(round(weight, 4), 3)}"
+        wide = kit.text_width(words, SMALL) + 6
+        canvas.rect(x - wide / 2, y - 8, wide, 16, "k-cell", 3)
+        canvas.text(x, y + 4, words, size=SMALL)
+
+
+def sinkhorn_picture(matrices: list[np.ndarray], iterations: int) -> Picture:
+    """The matrix after so many iterations with its sums, and the largest miss of rows and columns after each."""
+    mix = matrices[iterations - 1]
+    misses = [(float(np.abs(m.sum(1) - 1).max()), float(np.abs(m.sum(0) - 1).max())) for m in matrices]
+    size = len(mix)
+
+    def paint(width: float) -> Canvas:
+        canvas = Canvas(width, 0)
+        with canvas.group():
+            items = [("k-hidden", "B"), ("k-error", "row sums"), ("k-result", "column sums")]
+            top = kit.legend(canvas, items) + 22
+        cell = 46.0 if canvas.narrow else 50.0
+        with canvas.group():
+            for index in range(size):
+                canvas.text(28 + (index + 0.5) * cell, top - 6, f"to {index}", "k-muted", size=SMALL)
+                canvas.text(22, top + index * 36 + 21, index, "k-muted", "end", SMALL)
+            canvas.text(36 + size * cell, top - 6, "row sum", "k-error", "start", SMALL)
+            canvas.text(22, top + size * 36 + 21, "Σ", "k-selected", "end", SMALL)
+        for row in range(size):
+            with canvas.group(28, top + row * 36):
+                kit.cells(
+                    canvas,
+                    0,
+                    0,
+                    [fixed(float(v), 3) for v in mix[row]],
+                    cell,
+                    32,
+                    "hidden",
+                    mix[row].tolist(),
+                    size=SMALL,
+                )
+                canvas.text(size * cell + 8, 21, fixed(float(mix[row].sum()), 4), "k-error k-text--strong", "start")
+        with canvas.group(28, top + size * 36):
+            for column in range(size):
+                total = float(mix[:, column].sum())
+                canvas.text((column + 0.5) * cell, 21, fixed(total, 4), "k-selected k-text--strong", size=SMALL)
+        bottom = top + size * 36 + 40
+        place = (0.0, bottom, width) if canvas.narrow else (330.0, top - 18, width - 330)
+        end = _misses(canvas, *place, misses, iterations)
+        canvas.height = max(bottom, end)
+        return canvas
+
+    rows, columns = misses[iterations - 1]
+    description = (
+        f"A {size} by {size} matrix after {iterations} of {len(matrices)} iterations. Row sums miss 1 by at most "
+        f"{show(rows, 2)}, column sums by at most {show(columns, 2)}."
+    )
+    raw = {"mix": mix, "rows": [m[0] for m in misses], "columns": [m[1] for m in misses]}
+    return draw(paint, "Sinkhorn", description, raw)
+
+
+_LOW, _HIGH = -8, 0
+
+
+def _misses(canvas: Canvas, x: float, y: float, width: float, misses: list, iterations: int) -> float:
+    """Largest miss of row and column sums by iteration, on a logarithmic axis. Returns the y below."""
+    height = 176.0
+    across = linear(1, len(misses), x + 46, x + width - 10)
+    down = linear(_HIGH, _LOW, y + 30, y + 30 + height)
+
+    def at(value: float) -> float:
+        return down(max(_LOW, math.log10(value))) if value > 0 else down(_LOW)
+
+    with canvas.group():
+        canvas.text(x + 46, y + 12, "largest distance of a sum from 1", "k-text--strong", "start")
+        for power in range(_LOW, _HIGH + 1, 2):
+            canvas.line(x + 46, down(power), x + width - 4, down(power), "k-grid")
+            words = "1" if power == 0 else f"10{superscript(power)}"
+            canvas.text(x + 40, down(power) + 4, words, "k-muted", "end", SMALL)
+        for tick in (1, 5, 10, 15, 20):
+            canvas.text(across(tick), y + 30 + height + 16, tick, "k-muted", size=SMALL)
+        canvas.text(x + 46, y + 30 + height + 32, "iterations", "k-muted", "start", SMALL)
+    with canvas.group():
+        for index, style in ((1, "k-result"), (0, "k-error")):
+            points = [(across(i + 1), at(pair[index])) for i, pair in enumerate(misses)]
+            canvas.polyline(points, style, 2)
+            for px, py in points:
+                canvas.circle(px, py, 2.5, style)
+    with canvas.group(across(iterations), 0):
+        canvas.line(0, y + 26, 0, y + 30 + height, "k-level", 1.5)
+        for index, style in ((1, "k-result"), (0, "k-error")):
+            canvas.circle(0, at(misses[iterations - 1][index]), 5, style)
+    return y + 30 + height + 40
