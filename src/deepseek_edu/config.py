@@ -202,6 +202,13 @@ class ModelConfig:
             return self.n_layers
         return max(self.kv_source_layers, default=self.n_layers)
 
+    @property
+    def skips_decoder(self):
+        """Whether a prefill can leave the decoder out for most tokens: there is one, and no pool reaches into it."""
+        plans = self.schedule()[self.decoder_start : self.n_layers]
+        own_pool = self.candidate_source_layer >= self.decoder_start or not any(plan.pool for plan in plans)
+        return bool(plans) and own_pool
+
     def schedule(self):
         """The plan of every backbone layer and draft stage: tuple of n_layers + n_mtp_layers LayerPlan.
 

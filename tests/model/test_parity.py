@@ -82,7 +82,7 @@ def test_random_models_agree_on_images(data):
 def test_skipping_the_decoder_agrees_row_by_row(data):
     """Any configuration with a decoder, any variant, chunks; also two tokens afterwards, which read what was left."""
     config = data.draw(configurations(), label="config")
-    assume(config.kv_source_layers)
+    assume(config.skips_decoder)
     drawn = data.draw(st.lists(prompts(config), min_size=1, max_size=3), label="prompts")
     decoder = data.draw(st.sampled_from(["exact", "report", "serving"]), label="decoder")
     chunk = data.draw(st.sampled_from([None, 1, 4]), label="chunk")

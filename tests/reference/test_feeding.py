@@ -175,7 +175,7 @@ def test_random_models_give_the_same_logits_and_state_in_pieces(data):
     if not quantized:  # a number next to a rounding boundary may fall to either side when sums are taken otherwise
         assert gap(np.concatenate(rows), output.logits) < 1e-8
         same_state(pieces, whole, 1e-8)
-    if config.kv_source_layers:
+    if config.skips_decoder:
         skipped = model.new_cache(quantized)
         last = model.prefill(ids, skipped, types, chunk=chunk, decoder="exact").logits[-1]
         if not quantized:
@@ -202,6 +202,17 @@ def test_a_model_without_global_memory_has_no_decoder_to_skip():
     assert model.prefill([1, 2, 3], model.new_cache()).logits.shape == (3, 96)
     with pytest.raises(ValueError, match="it has no decoder"):
         model.prefill([1, 2, 3], model.new_cache(), decoder="report")
+
+
+def test_a_decoder_that_chooses_inside_a_pool_of_the_encoder_cannot_be_skipped():
+    config = ModelConfig.tiny(
+        compress_ratios=(0, *(1,) * 7, 0, 0, 0), kv_source_layers=(1, 3), candidate_source_layer=1
+    )
+    assert not config.skips_decoder
+    model = models.Model(config, weights.random_weights(config, 0), np.arange(96) // 2)
+    with pytest.raises(ValueError, match="chooses inside a pool made by its encoder"):
+        model.prefill([1, 2, 3], model.new_cache(), decoder="report")
+    assert ModelConfig.tiny().skips_decoder
 
 
 @pytest.mark.parametrize(

@@ -234,8 +234,7 @@ def decoder_rows(config, decoder, tokens=None):
     window, layers = config.window_size, config.n_layers - config.decoder_start
     if not layers:
         raise ValueError("decoder must be 'all': no layer of this model makes global entries, so it has no decoder")
-    plans = config.schedule()[config.decoder_start : config.n_layers]
-    if config.candidate_source_layer < config.decoder_start and any(plan.pool for plan in plans):
+    if not config.skips_decoder:
         raise ValueError("decoder must be 'all': the decoder of this model chooses inside a pool made by its encoder")
     if decoder == "exact":
         given = [window + above * (window - 1) for above in range(layers - 1, -1, -1)]
