@@ -66,7 +66,7 @@ class Step:
 )
 def kv_cache(
     part: Choice({"steps": "Step by step", "bytes": "Twice the context"}, "View", look="segments") = "steps",
-    step: Slider(1, 3, 1, "Step", look="steps", names=("1 Prefill", "2 Decode", "3 Decode"), when=STEPS) = 1,
+    step: Slider(1, 3, 1, "Step", look="steps", names=("1 Prefill", "2 Decode", "3 Decode"), when=STEPS) = 3,
     positions: Choice(
         {"right": "one after the last token in the cache", "off": "the last token’s again (off by one)"},
         "A new token gets the position",
@@ -135,8 +135,7 @@ def _steps(steps: tuple[Step, ...], number: int, off: bool) -> View:
     results = tests(done)
     metrics = Metrics(
         (
-            Metric("New keys and values", len(now.ids), note="made in this step"),
-            Metric("Reused", now.first, note="read from the cache"),
+            Metric("New keys and values", len(now.ids), note=f"{now.first} reused from the cache"),
             Metric(
                 "Cache afterwards", now.nbytes, unit="bytes", note=f"{now.end} tokens, {now.nbytes // now.end} each"
             ),

@@ -122,9 +122,9 @@ def _explained(what, changes, addresses, parameters, position) -> Prose:
         earlier = sum(bool(size) for c in changes for i, size in enumerate(c.sizes) if (i + 1) * c.ratio <= position)
         rows = [index for index, count in enumerate(addresses) if count]
         words = (
-            "No row before it has changed: nothing reads ahead. "
+            f"No row before position {position} has changed: nothing reads ahead. "
             if not earlier
-            else (f"{earlier} rows before it have changed: something reads ahead. ")
+            else (f"{earlier} rows before position {position} have changed: something reads ahead. ")
         )
         if rows:
             words += f"Other Engram rows are read at positions {rows[0]} to {rows[-1]}: n-grams with the token. "
