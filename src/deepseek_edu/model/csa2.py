@@ -94,8 +94,11 @@ class CSA2(Attention):
         cache.newest_index_keys = torch.where(emitted, layer, cache.newest_index_keys)
         if not latents.shape[1]:
             return
-        positions = (first[:, None] + torch.arange(latents.shape[1])) * ratio  # of the groups' first tokens
-        rotation = Rotation.at(positions.to(u.device), self.config, ratio, cache.dtype)
+        if ratio == 1:
+            rotation = span.rotation(ratio)
+        else:
+            positions = (first[:, None] + torch.arange(latents.shape[1])) * ratio  # of the groups' first tokens
+            rotation = Rotation.at(positions.to(u.device), self.config, ratio, cache.dtype)
         cache.index_keys[layer].write(self.indexer.keys(latents, rotation), first, counts)
         cache.entries[layer].write(rotate_tail(latents, rotation), first, counts)
 

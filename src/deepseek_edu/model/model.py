@@ -31,6 +31,9 @@ from deepseek_edu.model.vision import Aligner, VisionTower
 from deepseek_edu.reference import weights as names
 from deepseek_edu.reference.model import DECODER_ROWS, decoder_rows
 
+CHUNK = 1024
+"""Tokens of a prompt that go through all layers together, if a caller does not say; faster than longer pieces."""
+
 
 class Layer(Block):
     """A backbone layer: a block, before it an n-gram memory in some layers."""
@@ -149,11 +152,12 @@ class Model(nn.Module):
         Args:
             ids: int64 [B T], or a list of lists of different lengths (then without counts).
             cache, counts, types, features, logits: as in `forward`.
-            chunk: columns at a time, or None for all at once; memory falls with it, the result stays the same.
+            chunk: columns at a time, CHUNK by default; memory falls with it, the result stays the same.
             decoder: which tokens the decoder layers run on.
 
         Returns:
-            Output. With decoder="all" and chunks, logits of all columns together.
+            Output. With decoder="all" and chunks, logits of all columns together. Its tensors are inference tensors:
+            clone() them before gradients pass through what is made from them.
 
         Raises:
             ValueError: an unknown decoder, no tokens, or what `forward` refuses.
@@ -162,7 +166,7 @@ class Model(nn.Module):
             raise ValueError(f"decoder must be one of {', '.join(DECODER_ROWS)}; got {decoder!r}")
         ids, counts = padded(ids, counts, self.device)
         width = ids.shape[1]
-        chunk = width if chunk is None else chunk
+        chunk = min(width, CHUNK) if chunk is None else chunk
         if chunk < 1 or not width:
             raise ValueError(f"chunk must be 1 or more tokens, and ids not empty; got chunk {chunk}, {width} columns")
         types = None if types is None else torch.as_tensor(types, device=self.device)
@@ -180,7 +184,11 @@ class Model(nn.Module):
 
     @torch.inference_mode()
     def decode(self, ids, cache, **options):
-        """Process one or several new tokens of every row: ids [B] or [B T]; options of `forward`. Returns Output."""
+        """Process one or several new tokens of every row: ids [B] or [B T]; options of `forward`.
+
+        Returns:
+            Output, of inference tensors as with `prefill`.
+        """
         ids = torch.as_tensor(ids, device=self.device)
         return self.forward(ids[:, None] if ids.ndim == 1 else ids, cache, **options)
 
