@@ -12,7 +12,7 @@ from deepseek_edu.reference import mhc as mechanism
 from .contract import Choice, Numbers, Slider, View, widget
 from .memo import remembered
 from .mhc_compare import BLOCKS, compare, settings
-from .mhc_drawing import mix_picture, sinkhorn_picture
+from .mhc_drawing import misses_of, mix_picture, sinkhorn_picture
 from .mhc_schedule import STEPS, schedule
 from .parts import Metric, Metrics, Prose
 
@@ -50,9 +50,9 @@ def mhc(
         rows=("stream 0", "stream 1"),
         when=MIX,
     ) = (2.0, 0.0, 0.0, 4.0),
-    weight: Slider(0, 1, 0.05, "A₀, the weight of stream 0 (stream 1 gets the rest)", when=MIX) = 0.25,
-    exchange: Slider(0, 0.5, 0.05, "B, what the streams exchange", when=MIX) = 0.2,
-    written: Slider(0, 2, 0.1, "C₀, how much of y goes to stream 0 (stream 1 gets 1)", when=MIX) = 0.5,
+    weight: Slider(0, 1, 0.05, "A₀, weight of stream 0", when=MIX) = 0.25,
+    exchange: Slider(0, 0.5, 0.05, "B₀₁ = B₁₀, exchanged", when=MIX) = 0.2,
+    written: Slider(0, 2, 0.1, "C₀, share of y for stream 0", when=MIX) = 0.5,
     spread: Choice(
         {"0.5": "Nearly even", "2": "Uneven", "6": "Extreme"}, "Raw numbers", look="segments", when=SINKHORN
     ) = "2",
@@ -60,7 +60,7 @@ def mhc(
     count: Slider(1, 8, 1, "Streams n", when=SCHEDULE) = 4,
     step: Slider(1, STEPS, 1, "Step", look="steps", when=SCHEDULE) = 1,
     shift: Choice(
-        {"a": "Only A (single pass)", "abc": "A, B and C (wrong)"},
+        {"a": "Only A", "abc": "A, B and C (wrong)"},
         "One sub-block late",
         look="segments",
         when=COMPARE,
@@ -128,7 +128,7 @@ def _matrices(spread: float) -> list[np.ndarray]:
 def _sinkhorn(spread: float, iterations: int) -> View:
     matrices = _matrices(spread)
     mix = matrices[iterations - 1]
-    rows, columns = (float(np.abs(mix.sum(axis) - 1).max()) for axis in (1, 0))
+    rows, columns = misses_of(mix)
     metrics = Metrics(
         (
             Metric("Rows miss 1 by at most", rows, show(rows, 2), role="error"),

@@ -47,11 +47,19 @@ def mix_picture(streams, pre, post, mix, x, y, after) -> Picture:
                 (into + foot, bottom),
                 pre[i],
                 "k-level",
-                0.6 + (0.15 if narrow else -0.15) * i,
+                0.35 + 0.4 * i if narrow else 0.6 - 0.15 * i,
                 f"A{_SUB[i]} ",
             )
             j = 1 - i
-            _flow(canvas, (out + foot, bottom), (stop, lanes[j] + 6), post[j], "k-level", 0.2 + 0.5 * i, f"C{_SUB[j]} ")
+            _flow(
+                canvas,
+                (out + foot, bottom),
+                (stop, lanes[j] + 6),
+                post[j],
+                "k-level",
+                0.2 + (0.5 if narrow else 0.33) * i,
+                f"C{_SUB[j]} ",
+            )
         return canvas
 
     description = (
@@ -92,10 +100,16 @@ def _flow(canvas: Canvas, begin, goal, weight, style: str, at: float, name: str)
         canvas.text(x, y + 4, words, size=SMALL)
 
 
+def misses_of(mix: np.ndarray) -> tuple[float, float]:
+    """How far row sums and column sums lie from 1 at most, without the dust of rounding."""
+    rows, columns = (round(float(np.abs(mix.sum(axis) - 1).max()), 12) for axis in (1, 0))
+    return rows, columns
+
+
 def sinkhorn_picture(matrices: list[np.ndarray], iterations: int) -> Picture:
     """The matrix after so many iterations with its sums, and the largest miss of rows and columns after each."""
     mix = matrices[iterations - 1]
-    misses = [(float(np.abs(m.sum(1) - 1).max()), float(np.abs(m.sum(0) - 1).max())) for m in matrices]
+    misses = [misses_of(m) for m in matrices]
     size = len(mix)
 
     def paint(width: float) -> Canvas:

@@ -105,9 +105,7 @@ def _words(lanes: list[Lane], step: int) -> str:
             "keeps the first tile from being written back. In the single pass its A is kept too, for the next one."
         )
     if step <= TILES + 1:
-        kept = (
-            "the tile has to leave again" if original.collapsed < original.arrived else "the tile is collapsed at once"
-        )
+        kept = "has to leave again" if original.collapsed < original.arrived else "is collapsed at once"
         taken = "collapses it at once" if single.collapsed == single.arrived else "has to let it go"
         return (
             f"Tile {original.arrived} arrives and is written back with the known B and C. The next A depends on all "

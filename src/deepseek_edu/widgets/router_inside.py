@@ -53,7 +53,6 @@ def inside(gate: float, up: float, limit: float) -> View:
         (
             Metric("Leaves the neuron", now["hidden"], _short(now["hidden"]), role="result"),
             Metric("Without the clamps", now["free"], _short(now["free"])),
-            Metric("Cut off", now["free"] - now["hidden"], _short(now["free"] - now["hidden"]), role="error"),
             Metric("Neurons like this in one expert", inner, f"{inner:,}", note=f"{dim:,} numbers in, {dim:,} out"),
             Metric("Numbers in one expert", 3 * dim * inner, f"{3 * dim * inner:,}", note="w1, w3 and w2"),
         ),
