@@ -116,3 +116,18 @@ def test_sliders_are_native_inputs_with_names_values_and_steps(visit):
         for attribute in ("min", "max", "step", "aria-valuetext"):
             assert slider.get_attribute(attribute), f"a slider without {attribute}"
         assert page.locator(f"label[for='{slider.get_attribute('id')}']").inner_text().strip()
+
+
+def test_the_search_index_comes_when_the_reader_searches(visit):
+    page = visit.open("index.html")
+    page.wait_for_load_state("networkidle")
+    assert not any("search_index.json" in url for url in visit.requests)
+    page.keyboard.press("/")
+    page.keyboard.type("scale")
+    page.wait_for_selector(".md-search-result__item")
+    assert sum("search_index.json" in url for url in visit.requests) == 1
+
+
+def test_a_query_in_the_address_is_answered(visit):
+    page = visit.open("index.html?q=scale")
+    page.wait_for_selector(".md-search-result__item", state="attached")

@@ -177,7 +177,10 @@ def weight(site: Path, pages: Sequence[PageFacts]) -> Iterator[Problem]:
 
 
 def first_view(site: Path, page: PageFacts) -> set[Path]:
-    """Return the files a first view needs: the page, its styles and scripts, their typefaces, the search index."""
+    """Return the files a first view needs: the page, its styles and scripts, their typefaces, the search's worker.
+
+    The search index of Material waits until the reader searches (`finish.SEARCH_WAITS`); that of Zensical does not.
+    """
     files = {page.path}
     for address in page.eager:
         led = target(site, page.path, address)
@@ -190,7 +193,7 @@ def first_view(site: Path, page: PageFacts) -> set[Path]:
             if led is not None and led[0].suffix == ".woff2" and _typeface_used(led[0].name, text):
                 files.add(led[0])
     if 'data-md-component="search"' in text:
-        files |= {path for name in ("search/search_index.json", "search.json") if (path := site / name).is_file()}
+        files |= {path for path in (site / "search.json",) if path.is_file()}
         files |= set(site.glob("assets/javascripts/workers/search.*.js"))
     return {file.resolve() for file in files}
 

@@ -62,6 +62,18 @@ STORAGE_GUARD = (
     "Object.defineProperty(window,name,{value:"
     "{refused:true,length:0,getItem:()=>null,setItem(){},removeItem(){},key:()=>null}})}\n"
 )
+# Material asks for the search index at once; it grows with the course, so the request waits until the reader turns to
+# the search field, or comes with a query in the address.
+SEARCH_WAITS = (
+    "{const wanted=new Promise(go=>{if(new URLSearchParams(location.search).has('q'))go();"
+    "const near=event=>{if(event.target.closest?.('.md-search,[for=__search]'))go()};"
+    "for(const kind of['focusin','pointerover'])addEventListener(kind,near)});"
+    "const{open,send}=XMLHttpRequest.prototype,held=new WeakSet;"
+    "XMLHttpRequest.prototype.open=function(method,url,...rest){"
+    "if(/search\\/search_index\\.json$/.test(url))held.add(this);return open.call(this,method,url,...rest)};"
+    "XMLHttpRequest.prototype.send=function(body){"
+    "if(held.has(this))wanted.then(()=>send.call(this,body));else send.call(this,body)}}\n"
+)
 SEARCH_DIALOG = re.compile(r'<div class="md-search" data-md-component="search" role="dialog">')
 UNUSED = (
     "**/*.map",
@@ -122,7 +134,7 @@ def _page(name: str, text: str, names: dict[str, str], scripts: dict[str, str]) 
         # the address of the site follows from the address of this very script
         code = BASE.sub('new URL("../",document.currentScript.src)', found["code"].strip())
         if "__md_scope=" in code:
-            code = STORAGE_GUARD + code
+            code = STORAGE_GUARD + SEARCH_WAITS + code
         file = f"shell-{hashlib.sha256(code.encode()).hexdigest()[:10]}.js"
         scripts[file] = code + "\n"
         return f'<script{found["attributes"]} src="{up}edu/{file}"></script>'
