@@ -147,6 +147,21 @@ def test_a_cache_of_another_model_and_other_arguments_are_refused():
         V4Model(ModelConfig.tiny())
 
 
+def test_a_step_of_one_token_leaves_the_number_of_threads_as_it_was():
+    _, model = pair(drafting_v4())
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        cache = model.new_cache(quantized=False)
+        model.prefill([[1, 2, 3]], cache)
+        model.decode([4], cache)
+        with pytest.raises(ValueError, match="got 96"):
+            model.decode([96], cache)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 # drafting and generation
 
 

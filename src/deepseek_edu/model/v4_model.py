@@ -5,6 +5,8 @@ Differences to V4.1 are those of reference/v4_model.py. All layers run on all to
 Source: V4 report; V4 reference `Transformer`, `Block`, `MTPBlock`.
 """
 
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 from torch import nn
@@ -19,6 +21,28 @@ from deepseek_edu.model.v4_block import DraftStage, NextTokenLayer, StreamHead, 
 from deepseek_edu.model.v4_cache import V4Cache
 from deepseek_edu.model.v4_experts import V4MoE
 from deepseek_edu.reference.v4_model import v4_weight_shapes
+
+
+ONE_TOKEN_THREADS = 1
+"""Threads of a decode step of one token on a CPU; None to leave PyTorch's number.
+
+Such a step is some hundred short operations. Where other programs run beside it, two threads wait for each other at
+each of them: a step that took 50 ms on one took 500 ms and more on two.
+"""
+
+
+@contextmanager
+def _threads(number):
+    """Run with so many threads; PyTorch's number stands again afterwards."""
+    before = torch.get_num_threads()
+    if number in (None, before):
+        yield
+        return
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class V4Model(StreamHead):
@@ -181,9 +205,14 @@ class V4Model(StreamHead):
 
     @torch.inference_mode()
     def decode(self, ids, cache, **options):
-        """Process one or several new tokens of every row: ids [B] or [B T]; options of `forward`. Returns Output."""
+        """Process one or several new tokens of every row: ids [B] or [B T]; options of `forward`. Returns Output.
+
+        A single token on a CPU runs on ONE_TOKEN_THREADS threads.
+        """
         ids = torch.as_tensor(ids, device=self.device)
-        return self.forward(ids[:, None] if ids.ndim == 1 else ids, cache, **options)
+        alone = ids.numel() == 1 and self.device.type == "cpu"
+        with _threads(ONE_TOKEN_THREADS if alone else None):
+            return self.forward(ids[:, None] if ids.ndim == 1 else ids, cache, **options)
 
     def generate(self, ids, max_new_tokens, **options):
         """Continue prompts; see `generate.generate` for the options. Returns one generate.Generation per row.
