@@ -143,7 +143,8 @@ def test_entries_are_those_that_a_query_may_see(config, context):
         assert work.entries_read(config, plan, context) == read
         chooses = plan.index in config.index_source_layers
         pool = config.candidate_topk_blocks * config.candidate_block_size
-        restricted = chooses and plan.index != plan.owner and plan.owner == config.candidate_source_layer
+        source = config.candidate_source_layer
+        restricted = 0 <= source < plan.index and plan.ratio == config.compress_ratios[source]
         scored = (min(visible, pool) if restricted else visible) if chooses else 0
         assert work.entries_scored(config, plan, context) == scored
 
