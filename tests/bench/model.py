@@ -12,12 +12,13 @@ from collections.abc import Iterator
 
 import torch
 
-from tests.bench import model_decode, model_peer, model_small, model_speculative
+from tests.bench import model_decode, model_peer, model_small, model_speculative, v4_peer
 from tests.bench.rows import Row
 
-THREADS = 2
+THREADS = 1  # on shared cores two threads wait for each other, and a ratio says how busy the cores were
 SETTINGS = {
     "threads": THREADS,
+    "threads against the peer": v4_peer.THREADS,
     "type": "float32",
     **model_peer.SETTINGS,
     **model_decode.SETTINGS,
