@@ -48,9 +48,10 @@ def replay(
 ) -> View:
     """Evaluate the widget for checked control values."""
     setting = runs.Setting(variant, int(depth), int(window), int(prefix))
-    fed = min(int(tokens), runs.lengths(setting)[-1])
+    fed = min(int(tokens), runs.longest(setting))
     config = setting.model.config
-    points = [(count, runs.replayed(setting, count).divergence) for count in runs.lengths(setting)]
+    counts = sorted({*runs.curve(setting), fed})
+    points = [(count, runs.replayed(setting, count).divergence) for count in counts]
     run, needed = runs.replayed(setting, fed), runs.needed(setting)
     cut = runs.cut(setting)
     owners = tuple((layer, config.compress_ratios[layer]) for layer in config.kv_source_layers)

@@ -48,23 +48,16 @@ def _run(model, cache, logits, last):
 
 
 def exact_run(model, ids, hit):
-    """Prefix and new tokens without a gap: what every other run is compared with."""
+    """Prefix and new tokens without a gap: what every other run is compared with. Returns Run and the cache."""
     cache = model.new_cache(quantized=False, spare=len(ids))
     before = model.forward(ids[:hit], cache)
     after = model.forward(ids[hit:], cache)
-    return _run(model, cache, after.logits, before.logits[-1])
+    return _run(model, cache, after.logits, before.logits[-1]), cache
 
 
-def stored_prefix(model, ids, hit):
-    """A cache that knows the whole prefix, windows included, as a server has it before it lets them go."""
-    cache = model.new_cache(quantized=False, spare=len(ids))
-    model.forward(ids[:hit], cache)
-    return cache
-
-
-def hit_run(model, ids, hit, tokens, stored=None):
+def hit_run(model, ids, hit, tokens, stored):
     """A later request finds the prefix: its global memory is there, its last `tokens` tokens are fed again."""
-    cache = replay.resume(model, stored or stored_prefix(model, ids, hit), ids, hit, tokens=tokens)
+    cache = replay.resume(model, stored, ids, hit, tokens=tokens)
     fed, new = model.forward(ids[cache.length :], cache).logits, len(ids) - hit
     return _run(model, cache, fed[-new:], fed[-new - 1] if len(fed) > new else None)
 
@@ -156,7 +149,7 @@ class Setting:
 
 @remembered(8)
 def _exact(setting):
-    return exact_run(setting.model, setting.ids, setting.hit), stored_prefix(setting.model, setting.ids, setting.hit)
+    return exact_run(setting.model, setting.ids, setting.hit)
 
 
 @remembered(2048)
@@ -174,17 +167,28 @@ def replayed(setting, tokens):
     return Replayed(tokens, errors, tuple(map(float, divergence(exact.logits, run.logits))), same, fresh)
 
 
-def lengths(setting):
-    """Replay lengths of the curve: from none to layers × window, at most the prefix."""
-    return range(min(setting.hit, setting.depth * setting.window) + 1)
+def longest(setting):
+    """Layers × window, at most the prefix: no longer replay can matter."""
+    return min(setting.hit, setting.depth * setting.window)
 
 
 def needed(setting):
-    """The shortest replay after which the next token reads exact windows in all layers, by trying; None if none."""
-    for tokens in lengths(setting):
-        if replayed(setting, tokens).exact(setting.hit, setting.window):
-            return tokens
-    return None
+    """The shortest replay after which the next token reads exact windows in all layers, found by halving."""
+    low, high = -1, longest(setting)
+    while high - low > 1:
+        middle = (low + high) // 2
+        exact = replayed(setting, middle).exact(setting.hit, setting.window)
+        low, high = (low, middle) if exact else (middle, high)
+    return high
+
+
+def curve(setting):
+    """Replay lengths to draw: a window more for each layer, a window less one for each layer, and around `needed`."""
+    steps = {
+        count * per_layer for count in range(setting.depth + 1) for per_layer in (setting.window, setting.window - 1)
+    }
+    enough = needed(setting)
+    return sorted(t for t in {*steps, enough - 1, enough, longest(setting)} if 0 <= t <= longest(setting))
 
 
 @remembered(128)
