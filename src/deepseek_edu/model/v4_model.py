@@ -22,7 +22,6 @@ from deepseek_edu.model.v4_cache import V4Cache
 from deepseek_edu.model.v4_experts import V4MoE
 from deepseek_edu.reference.v4_model import v4_weight_shapes
 
-
 ONE_TOKEN_THREADS = 1
 """Threads of a decode step of one token on a CPU; None to leave PyTorch's number.
 
