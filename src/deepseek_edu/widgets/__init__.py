@@ -34,7 +34,7 @@ __all__ = [
     "widget",
 ]
 
-_WIDGETS = ("explorer", "state-homes", "kv-cache", "fp4", "replay", "router", "mhc", "one-token")
+_WIDGETS = ("explorer", "state-homes", "kv-cache", "indexer", "fp4", "replay", "router", "mhc", "one-token")
 
 
 def names() -> tuple[str, ...]:
