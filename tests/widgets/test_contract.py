@@ -77,13 +77,13 @@ def test_an_unknown_control_is_refused_with_the_names_there_are():
 
 
 def test_an_unknown_widget_is_refused_with_the_ids_there_are():
-    with pytest.raises(KeyError, match="no widget 'fp5'; there are: fp4"):
+    with pytest.raises(KeyError, match="no widget 'fp5'; there are: .*fp4, "):
         widgets.get("fp5")
 
 
 def test_the_registry_holds_what_a_page_needs():
     fp4 = widgets.get("fp4")
-    assert widgets.names() == ("fp4",)
+    assert "fp4" in widgets.names()
     assert fp4.source == "report §2.4.4"
     assert fp4.chapter == "04b_fp4_cache"
     assert fp4.defaults["value"] == 3.2

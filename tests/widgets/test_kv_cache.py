@@ -63,6 +63,8 @@ def test_an_off_by_one_position_shows_at_the_second_step_and_one_matching_output
         assert verdicts(step=step, positions="off") == {"First output": True, "Tokens": True, "Every step": False}
     said = widgets.evaluate("kv-cache", {"step": 2, "positions": "off"}).parts[2]
     assert said.role == "warn" and "position 2 instead of 3" in said.text
+    with_mistake = widgets.evaluate("kv-cache", {"step": 3, "positions": "off"})
+    assert "The keys of the prompt are right" in with_mistake.parts[2].text
 
 
 @pytest.mark.parametrize("exponent", [2, 7, 16])
