@@ -77,7 +77,7 @@ def test_an_unknown_control_is_refused_with_the_names_there_are():
 
 
 def test_an_unknown_widget_is_refused_with_the_ids_there_are():
-    with pytest.raises(KeyError, match="no widget 'fp5'; there are: .*fp4, "):
+    with pytest.raises(KeyError, match=r"no widget 'fp5'; there are: .*fp4, "):
         widgets.get("fp5")
 
 

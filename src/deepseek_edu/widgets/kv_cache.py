@@ -187,8 +187,8 @@ def _said(steps: tuple[Step, ...], number: int, off: bool) -> Prose:
     hidden = " The most likely token is still the right one, so comparing tokens hides it."
     words = f"The mistake shows {'first here' if first == number else f'since step {first}'}: the new token was given "
     words += (
-        f"position {now.first - 1} instead of {now.first}. The keys of the prompt are right; the query and every key made "
-        "since are not."
+        f"position {now.first - 1} instead of {now.first}. The keys of the prompt are right; the query and every key "
+        "made since are not."
     )
     return Prose(words + (hidden if now.likely == now.likely_full else ""), "warn")
 
