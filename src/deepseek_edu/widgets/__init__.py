@@ -34,7 +34,22 @@ __all__ = [
     "widget",
 ]
 
-_WIDGETS = ("explorer", "state-homes", "kv-cache", "indexer", "fp4", "replay", "router", "mhc", "one-token")
+_WIDGETS = (
+    "explorer",
+    "state-homes",
+    "kv-cache",
+    "accounting",
+    "owners",
+    "two-reads",
+    "csa2",
+    "indexer",
+    "fp4",
+    "replay",
+    "router",
+    "mhc",
+    "engram",
+    "dspark", "one-token",
+)
 
 
 def names() -> tuple[str, ...]:
