@@ -3,6 +3,7 @@
     model_size.py   how many there are, part by part, and how many one token meets in decode and in prefill
     caches.py       bytes a sequence keeps, by model generation
     work.py         arithmetic of one decoded token, traffic of the hyper-connections, entries that a query reads
+    choices.py      what compressing, sharing, selecting and fewer bits save, in a toy and on the way to the real cache
 
 Everything is a closed form: no model is built and nothing is measured. A count is no speed: how fast the same work runs
 is decided by kernels, batches and memory.
@@ -25,6 +26,15 @@ from deepseek_edu.accounting.caches import (
     sequence_bytes,
     turn_bytes,
     window_bytes,
+)
+from deepseek_edu.accounting.choices import (
+    Toy,
+    entries_stored,
+    owner_of,
+    read_bytes,
+    released_steps,
+    stored_bytes,
+    vector_bytes,
 )
 from deepseek_edu.accounting.model_size import (
     activated_parameters,
@@ -50,6 +60,7 @@ from deepseek_edu.accounting.work import (
 __all__ = [
     "GENERATIONS",
     "PRECISION_WEIGHTS",
+    "Toy",
     "Work",
     "activated_parameters",
     "backbone_parameters",
@@ -60,6 +71,7 @@ __all__ = [
     "engram_table_parameters",
     "entries_read",
     "entries_scored",
+    "entries_stored",
     "entry_bytes",
     "generation_bytes",
     "global_bytes",
@@ -70,9 +82,14 @@ __all__ = [
     "latent_bytes",
     "layer_parameters",
     "layer_work",
+    "owner_of",
     "parameters",
+    "read_bytes",
+    "released_steps",
     "sequence_bytes",
+    "stored_bytes",
     "total_parameters",
     "turn_bytes",
+    "vector_bytes",
     "window_bytes",
 ]
