@@ -48,7 +48,8 @@ _WIDGETS = (
     "router",
     "mhc",
     "engram",
-    "dspark", "one-token",
+    "dspark",
+    "one-token",
 )
 
 
