@@ -3,7 +3,8 @@
 Only NumPy and the standard library are imported here, so that every file runs unchanged in CPython and in Pyodide.
 Everything is one sequence at a time: T positions, no batch dimension. A reader may take the files in this order:
 
-    toy_attention                       a small model with a KV cache, to begin with; no part of the real one
+    toy_attention, toy_language         a small model with a KV cache and a small language to train on, to begin with;
+                                        no part of the real model
     checks, activations, norms, rope    the small parts
     quant, storage                      rows of numbers in four and eight bits, and arrays of them
     attention, window                   one query over its last W positions, and a sink
@@ -20,6 +21,7 @@ Everything is one sequence at a time: T positions, no batch dimension. A reader 
     losses, optimisers                  what training minimises and how weights are changed (values, no gradients)
     v4_compressor, v4_attention,        the model before, for comparison
     v4_model, v4_dspark
+    verification, mutation, comparison  no part of the model: programs against tests, tests against mistakes, scores
 
 Arguments with one meaning in every file:
 
