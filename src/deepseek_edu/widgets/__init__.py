@@ -50,6 +50,7 @@ _WIDGETS = (
     "engram",
     "dspark",
     "one-token",
+    "toy-attention",
 )
 
 

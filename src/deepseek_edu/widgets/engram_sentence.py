@@ -1,0 +1,99 @@
+"""The sentence part of the `engram` widget as a view: numbers, words and the picture."""
+
+import numpy as np
+
+from deepseek_edu.drawing.numbers import fixed, show
+
+from .engram_sentence_drawing import sentence_picture
+from .engram_words import WIDTH, Read, read
+from .parts import Metric, Metrics, Prose, Table, View
+
+
+def sentence_view(text: str, image: bool, token: int) -> View:
+    """Follow the token at a position, counted from 1; beyond the end it is the last one."""
+    run = read(text, image)
+    at = min(token, len(run.words)) - 1
+    orders = range(2, run.history.shape[1] + 1)
+    padded = int(run.blocked[at].sum())
+    metrics = Metrics(
+        (
+            Metric("Compressed id", None if at == run.image else int(run.compressed[at]), _id(run, at), role="result"),
+            Metric("Padding in its groups", padded, note=f"of {run.history.shape[1]} places"),
+            Metric("Rows read", run.rows.shape[1], note=f"{len(orders)} orders × {len(run.primes[0])} heads"),
+            Metric(
+                "Gates of the streams", run.gates[at].tolist(), " · ".join(fixed(float(g), 2) for g in run.gates[at])
+            ),
+        ),
+        "This token",
+    )
+    parts = [sentence_picture(run, at), metrics, Prose(_words(run, at)), *_warning(run, at)]
+    return View((*parts, _merged(run)), _summary(run, at))
+
+
+def _id(run: Read, at: int) -> str:
+    return "none" if at == run.image else str(int(run.compressed[at]))
+
+
+def twin(run: Read, at: int) -> int | None:
+    """An earlier or later position that reads the same rows for its pair, but stands in another longer group."""
+    pair = run.history[at, :2]
+    for other in range(len(run.words)):
+        if other != at and not run.blocked[[at, other], :2].any() and (run.history[other, :2] == pair).all():
+            return other
+    return None
+
+
+def _words(run: Read, at: int) -> str:
+    """What there is to see at this position."""
+    if at == run.image:
+        return (
+            "A position inside an image has no text: every id of its groups is padding, and whatever the rows hold, "
+            "its gates are 0. Nothing is added."
+        )
+    heads = len(run.primes[0])
+    said = f"“{run.words[at]}” and up to three words before it make the groups. "
+    other = twin(run, at)
+    if other is not None:
+        same = int((run.rows[at] == run.rows[other]).sum())
+        said += (
+            f"The pair stands at words {min(at, other) + 1} and {max(at, other) + 1}: {same} of {run.rows.shape[1]} "
+            f"rows are the same there. {'The longer groups differ. ' if same == heads else ''}"
+            "The gates are not: they compare with the state, and that knows more of the sentence. "
+        )
+    best = int(np.argmax(run.gates[at]))
+    return said + (
+        f"Stream {best} lets most of the value in, {show(100 * float(run.gates[at, best]), 3)} %. The same value goes "
+        f"to all streams; only the gates differ. Agreement is √{WIDTH} times the cosine of the angle between state and "
+        "key, but for gains close to 1."
+    )
+
+
+def _warning(run: Read, at: int) -> tuple[Prose, ...]:
+    if run.image is None or at == run.image or not run.blocked[at].any() or at < run.image:
+        return ()
+    return (
+        Prose(
+            f"Word {run.image + 1} is now part of an image. It blocks the view: it and everything before it count as "
+            "padding in the groups of later words.",
+            "warn",
+        ),
+    )
+
+
+def _merged(run: Read) -> Table:
+    """The ids of the sentence, before and after compression."""
+    rows = tuple(
+        (word, int(run.ids[i]), "none" if i == run.image else int(run.compressed[i]))
+        for i, word in enumerate(run.words)
+    )
+    return Table("Token ids and compressed ids", ("Word", "Token id", "Compressed id"), rows, folded=True)
+
+
+def _summary(run: Read, at: int) -> str:
+    if at == run.image:
+        return f"Word {at + 1} is part of an image: its groups are all padding, its gates are 0, nothing is added."
+    groups = run.text(at)
+    named = ", ".join(" ".join(groups[-order:]) for order in range(2, len(groups) + 1))
+    gates = ", ".join(fixed(float(g), 2) for g in run.gates[at])
+    rows = ", ".join(map(str, run.rows[at].tolist()))
+    return f"Word {at + 1}: groups {named} read rows {rows}; the gates of the streams are {gates}."
