@@ -32,7 +32,9 @@ def write(rows: list[Row], about: dict[str, Any]) -> Path:
         "data": {row.name: row.data for row in rows if row.data},
         "notes": [
             "Ratios are medians of the ratios pair by pair, both sides measured in turn in this run.",
-            "The cores are shared with other machines: times differ from run to run, ratios less.",
+            "Times are those of one thread on its core, the wall time of a machine that does nothing else; against "
+            "transformers it is wall time of two threads.",
+            "The cores were shared with other programs: times differ from run to run, ratios less.",
         ],
         "charts": [_growth(rows)],
     }
