@@ -60,6 +60,26 @@ def test_an_off_by_one_position_is_hidden_by_the_prefill_and_shows_at_the_first_
     assert gaps[0] < 1e-5 < 0.1 < min(gaps[1:])
 
 
+def test_slow_motion_keeps_what_the_forward_pass_computes():
+    w, ids = toy.random_weights(3, vocabulary=11, width=4, dtype=np.float64), [2, 7, 7, 1]
+    arrays = toy.in_slow_motion(ids, w)
+    np.testing.assert_allclose(arrays["logits"], by_hand(ids, w), atol=1e-12)
+    np.testing.assert_allclose(arrays["weight"], toy.forward(ids, w, toy.Cache(4))[1], atol=1e-6)  # cache: float32
+    assert {name: array.shape for name, array in arrays.items() if name in ("x", "score", "logits")} == {
+        "x": (4, 4),
+        "score": (4, 4),
+        "logits": (4, 11),
+    }
+    assert np.array_equal(np.isinf(arrays["masked"]), np.triu(np.ones((4, 4), bool), 1))
+
+
+def test_without_the_mask_each_query_takes_of_all_keys():
+    w = toy.random_weights(3, vocabulary=11, width=4, dtype=np.float64)
+    arrays = toy.in_slow_motion([2, 7, 1], w, causal=False)
+    powers = np.exp(arrays["query"] @ arrays["key"].T / 2)  # the root of 4
+    np.testing.assert_allclose(arrays["weight"], powers / powers.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
 def test_the_work_of_a_step_is_counted_number_by_number():
     for context in (0, 3, 10):
         cached, whole = toy.step_work(context, True), toy.step_work(context, False)

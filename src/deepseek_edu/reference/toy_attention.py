@@ -94,6 +94,11 @@ def project(x, weight):
     return x @ weight
 
 
+def attention_scores(queries, keys):
+    """Return how well each query fits each key: q · k / √C, [T N] from [T C] and [N C]."""
+    return queries @ keys.T / queries.dtype.type(queries.shape[-1] ** 0.5)
+
+
 def attention_weights(queries, keys, start):
     """Return what each query takes of each key: [T N], rows sum to 1.
 
@@ -102,9 +107,8 @@ def attention_weights(queries, keys, start):
         keys: [N C], N = start + T.
         start: number of keys before the first query; a query sees these, and new ones up to its own.
     """
-    scores = queries @ keys.T / queries.dtype.type(queries.shape[-1] ** 0.5)  # T N
     later = np.arange(keys.shape[0]) > start + np.arange(len(queries))[:, None]  # T N
-    return activations.softmax(np.where(later, -np.inf, scores))
+    return activations.softmax(np.where(later, -np.inf, attention_scores(queries, keys)))
 
 
 def forward(ids, w, cache, position=None):
@@ -126,6 +130,39 @@ def forward(ids, w, cache, position=None):
     taken = attention_weights(project(x, w.query), cache.keys, start)  # T N
     hidden = x + project(taken @ cache.values, w.output)  # T C
     return hidden @ w.embed.T / hidden.dtype.type(hidden.shape[-1] ** 0.5), taken
+
+
+def later_keys(tokens):
+    """Return which keys stand after each query of a prompt, and so are hidden by the causal mask: bool [T T].
+
+    >>> later_keys(3).astype(int).tolist()
+    [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+    """
+    return np.arange(tokens) > np.arange(tokens)[:, None]
+
+
+def in_slow_motion(ids, w, causal=True):
+    """Process a prompt as `forward` does, and keep every array on the way.
+
+    Args:
+        ids: [T] integers below the size of the vocabulary.
+        w: Weights.
+        causal: whether the mask hides later keys; without it the model is another one, which no cache can serve.
+
+    Returns:
+        dict, in the order of computation: "embedding", "position", "x", "query", "key", "value" [T C]; "score",
+        "masked", "weight" [T T]; "mixed", "hidden" [T C]; "logits" [T V].
+    """
+    a = {"embedding": w.embed[np.asarray(ids)], "position": w.positions[: len(ids)]}
+    a["x"] = a["embedding"] + a["position"]
+    a["query"], a["key"], a["value"] = (project(a["x"], matrix) for matrix in (w.query, w.key, w.value))
+    a["score"] = attention_scores(a["query"], a["key"])
+    a["masked"] = np.where(later_keys(len(ids)), -np.inf, a["score"]) if causal else a["score"]
+    a["weight"] = activations.softmax(a["masked"])
+    a["mixed"] = project(a["weight"] @ a["value"], w.output)
+    a["hidden"] = a["x"] + a["mixed"]
+    a["logits"] = a["hidden"] @ w.embed.T / a["hidden"].dtype.type(a["hidden"].shape[-1] ** 0.5)
+    return a
 
 
 def step_work(context, cached, vocabulary=256, width=32):

@@ -49,6 +49,7 @@ _WIDGETS = (
     "mhc",
     "engram",
     "dspark",
+    "tasks",
     "one-token",
     "toy-attention",
 )
