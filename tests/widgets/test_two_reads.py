@@ -75,7 +75,7 @@ def test_the_words_tell_equal_queries_from_equal_shares():
 
 
 def test_wrong_mechanisms_move_numbers_that_are_checked_here():
-    unscaled = edited("softmax(np.where(", "softmax(2**0.5 * np.where(")
+    unscaled = edited(" / queries.dtype.type(queries.shape[-1] ** 0.5)", "")
     assert unscaled["A"]["shares"][0] > 0.8 > raw()["A"]["shares"][0]
     early = edited("> start + np", "> start - 2 + np")
     assert early["A"]["shares"] == [1, 0]

@@ -27,7 +27,10 @@ QUERIES = {"two": ((ROOT, 0), (0, ROOT)), "three": ((0, 1), (1, 0))}
 @widget(
     "two-reads",
     title="Same memory, two reads",
-    mechanism={"reference.toy_attention": ("attention_weights", "project"), "reference.activations": ("softmax",)},
+    mechanism={
+        "reference.toy_attention": ("attention_scores", "attention_weights", "project"),
+        "reference.activations": ("softmax",),
+    },
     source="textbook attention; what is shared: report §2.3.1",
     chapter="05_sharing_selecting",
     grid=("memory", "queries"),
@@ -87,7 +90,8 @@ def two_reads(
 def _read(name: str, query: np.ndarray, keys: np.ndarray, values: np.ndarray) -> Read:
     """One query over the whole memory: every entry stands before it."""
     shares = toy_attention.attention_weights(query[None], keys, len(keys))
-    return Read(name, query, keys @ query / ROOT, shares[0], toy_attention.project(shares, values)[0])
+    scores = toy_attention.attention_scores(query[None], keys)
+    return Read(name, query, scores[0], shares[0], toy_attention.project(shares, values)[0])
 
 
 def _short(vector) -> str:
