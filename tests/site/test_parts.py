@@ -13,11 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 from deepseek_edu import site as package
+from deepseek_edu import widgets
 from deepseek_edu.cli import app
+from deepseek_edu.site import edu
 from deepseek_edu.site.errors import SiteError
 from deepseek_edu.site.formulas import typeset
 from deepseek_edu.site.notices import page, shipped
 from deepseek_edu.site.prune import prune
+from deepseek_edu.widgets import states
 from tests.site_build import ROOT
 
 MODULES = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.name != "__main__")
@@ -91,3 +94,19 @@ def test_run_lists_and_refuses_unknown_experiments(monkeypatch: pytest.MonkeyPat
     refused = CliRunner().invoke(app, ["run", "nothing"])
     assert refused.exit_code == 2
     assert "fp4_error" in refused.output
+
+
+def test_a_widget_that_fails_is_named_with_its_error(tmp_path):
+    target = tmp_path / "gone-1.json"
+    with pytest.raises(SiteError, match=r"the widget gone fails [\s\S]*no widget 'gone'"):
+        edu._compute(["gone"], {"gone": target}, lambda line: None)
+    assert not target.exists()
+
+
+def test_states_are_those_of_the_widget_and_older_ones_go(tmp_path):
+    said, target = [], tmp_path / "owners-2.json"
+    (tmp_path / "owners-1.json").write_text("{}")
+    edu._compute(["owners"], {"owners": target}, said.append)
+    assert target.read_bytes() == states.states_bytes(widgets.get("owners"))
+    assert not (tmp_path / "owners-1.json").exists()
+    assert said == ["computing the first moves of owners"]

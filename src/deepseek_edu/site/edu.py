@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
-from collections.abc import Callable, Iterable
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from deepseek_edu.site.digest import digest
+from deepseek_edu.site.errors import SiteError
 
 Say = Callable[[str], None]
 SITE = "src/deepseek_edu/site"
 BUNDLE_SOURCES = ("assets/js", "assets/css", "package-lock.json", f"{SITE}/bundle.py")
 RUNTIME_SOURCES = ("package-lock.json", "pyproject.toml", "README.md", "LICENSE", "src/deepseek_edu")
-STATE_SOURCES = ("src/deepseek_edu/widgets", "src/deepseek_edu/drawing", "src/deepseek_edu/reference")
+PACKAGE = "src/deepseek_edu"
+STATE_SOURCES = (
+    *(f"{PACKAGE}/{name}" for name in ("widgets", "drawing", "reference", "accounting")),
+    *(f"{PACKAGE}/config{part}.py" for part in ("", "_checks", "_names", "_presets")),
+)
 
 
 @dataclass(frozen=True)
@@ -72,24 +81,46 @@ def _kept(folder: Path, stamp: str, make: Callable[[Path], Any], edu: Path) -> A
 def _states(root: Path, folder: Path, ids: Iterable[str], cache: Path, say: Say) -> dict[str, str]:
     """Write the precomputed states of each widget."""
     from deepseek_edu import widgets
-    from deepseek_edu.widgets import states
 
     folder.mkdir(parents=True)
     cache.mkdir(parents=True, exist_ok=True)
     stamp = digest(root, STATE_SOURCES)[:16]
+    known = sorted(set(ids) & set(widgets.names()))  # an unknown id is told with its page and line by the extension
+    kept = {id: cache / f"{id}-{stamp}.json" for id in known}
+    _compute([id for id in known if not kept[id].exists()], kept, say)
     written = {}
-    for id in sorted(set(ids) & set(widgets.names())):  # an unknown id is told with its page and line by the extension
-        kept = cache / f"{id}-{stamp}.json"
-        if not kept.exists():
-            say(f"widget {id}: computing its first moves")
-            for old in cache.glob(f"{id}-*.json"):
-                old.unlink()
-            kept.write_bytes(states.states_bytes(widgets.get(id)))
-        data = kept.read_bytes()
+    for id in known:
+        data = kept[id].read_bytes()
         name = f"{id}-{hashlib.sha256(data).hexdigest()[:10]}.json"
         (folder / name).write_bytes(data)
         written[id] = f"widgets/{name}"
     return written
+
+
+def _compute(ids: Sequence[str], kept: dict[str, Path], say: Say) -> None:
+    """Compute the states of some widgets, as many at a time as there are cores, each in a process of its own.
+
+    Raises:
+        SiteError: a widget fails; the message ends with the last lines of its traceback.
+    """
+    if not ids:
+        return
+    say(f"computing the first moves of {', '.join(ids)}")
+    known = [f"{name}-*.json" for name in ids]
+    for old in (path for pattern in known for path in kept[ids[0]].parent.glob(pattern)):
+        old.unlink()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda id: _compute_one(id, kept[id]), ids))
+
+
+def _compute_one(id: str, target: Path) -> None:
+    draft = target.with_suffix(f".{os.getpid()}")
+    command = [sys.executable, "-m", "deepseek_edu.widgets.states", id, str(draft)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        raise SiteError(f"the widget {id} fails while its first moves are computed\n{done.stderr.strip()[-1500:]}")
+    draft.replace(target)
 
 
 def megabytes(size: int) -> str:

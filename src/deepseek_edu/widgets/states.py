@@ -132,3 +132,18 @@ def random_values(widget: Widget, count: int, seed: int) -> Iterator[dict[str, o
             else:
                 values[name] = tuple(control.at(chance.randint(0, control.count)) for _ in range(control.length))
         yield values
+
+
+def main() -> None:
+    """Write the states of one widget to a file: `python -m deepseek_edu.widgets.states ID FILE`."""
+    import sys
+    from pathlib import Path
+
+    from deepseek_edu import widgets
+
+    id, file = sys.argv[1:]
+    Path(file).write_bytes(states_bytes(widgets.get(id)))
+
+
+if __name__ == "__main__":
+    main()
