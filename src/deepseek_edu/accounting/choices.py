@@ -4,7 +4,9 @@ A toy small enough to count by hand, with the same rules as the released model, 
 per token. Three of the choices change what is stored. The fourth, selection, changes what is read and nothing else;
 in the released model it even stores more, since every entry that may be selected has an index key.
 
-The toy is invented. Source of the choices: report, sections 2.3 and 2.4.4.
+The toy is invented.
+
+Source: report, sections 2.3 and 2.4.4.
 """
 
 from dataclasses import dataclass
@@ -47,12 +49,12 @@ def vector_bytes(values, bits):
 
 
 def entries_stored(toy):
-    """Return the entries that one owner stores; a half-filled group has none yet."""
+    """Return the entries that one owner of `toy` stores; a half-filled group has none yet."""
     return toy.positions // toy.ratio
 
 
 def stored_bytes(toy):
-    """Return the bytes that the toy keeps between tokens.
+    """Return the bytes that `toy` keeps between tokens.
 
     >>> stored_bytes(Toy()), stored_bytes(Toy(vectors=1, ratio=2, owners=1, bits=4))
     (1024, 20)
@@ -61,7 +63,7 @@ def stored_bytes(toy):
 
 
 def read_bytes(toy):
-    """Return the bytes that one query moves in all layers: every layer reads, whether it owns the entries or not.
+    """Return the bytes that one query moves in all layers of `toy`: each one reads, whether it owns entries or not.
 
     >>> read_bytes(Toy()), read_bytes(Toy(owners=1)), read_bytes(Toy(selected=3))
     (1024, 1024, 384)

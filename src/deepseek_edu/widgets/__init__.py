@@ -44,6 +44,7 @@ _WIDGETS = (
     "csa2",
     "indexer",
     "fp4",
+    "precision-mix",
     "replay",
     "router",
     "mhc",
