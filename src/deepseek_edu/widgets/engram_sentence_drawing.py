@@ -79,8 +79,8 @@ def _window(canvas: Canvas, y: float, run: Read, at: int) -> float:
         back = at - index
         inside = 0 <= back < longest and not run.blocked[at, back]
         with canvas.pick("token", index + 1, places[index + longest - 1], y):
-            seen = "image" if index == run.image else text
-            note = "no id" if index == run.image else f"id {run.compressed[index]}"
+            seen = ("img" if narrow else "image") if index == run.image else text
+            note = "–" if index == run.image else f"id {run.compressed[index]}"
             state = "selected" if back == 0 else "off" if index == run.image else ""
             kit.box(canvas, 1, 0, word - 2, 42, seen, note, "engram" if inside else "", state)
     y += 52
@@ -164,6 +164,9 @@ def _streams(canvas: Canvas, y: float, run: Read, at: int, tops: dict) -> float:
             canvas.rect(left, line + 2, room * min(1.0, max(0.0, gate)), 14, "k-selected", 2)
             canvas.line(left + room / 2, line, left + room / 2, line + 18, "k-grid")
             canvas.text(left + room + 8, line + 14, fixed(gate, 2), "k-text--strong", "start")
+            if narrow:
+                canvas.text(0, line + 14, "gate", "k-muted", "start", SMALL)
+                canvas.text(columns["in"] - 6, line + 14, "× value", "k-muted", "end", SMALL)
             strip(canvas, columns["in"], line, run.added[at, stream], cell, "engram", tops["value"])
         y += 58 if narrow else 26
     return y + 2

@@ -104,7 +104,8 @@ def gate_view(numbers: tuple[float, ...], aimed: float) -> View:
     width = ModelConfig.v41_flash().dim
     angle = math.degrees(math.acos(dot / math.sqrt(width)))
     plain = 1 / (1 + math.exp(-dot))
-    dots = np.linspace(-9, 9, 37)
+    even = np.linspace(-1, 1, 41)
+    dots = 9 * even * np.abs(even)
     curves = (dots, engram.gate(dots), 1 / (1 + np.exp(-dots)))
     metrics = Metrics(
         (

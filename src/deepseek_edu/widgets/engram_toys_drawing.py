@@ -111,6 +111,9 @@ def gate_picture(value, state, gate: float, dot: float, after, curves) -> Pictur
 
 
 def _plane(canvas: Canvas, x, y, side, value, state, after, gate, reach) -> None:
+    words = f"({', '.join(show(round(float(v), 6) + 0.0, 3) for v in after)})"
+    canvas.text(x, y + 12, f"The state goes to {words}", "k-text--strong", "start")
+    y, side = y + 22, side - 22
     across, up = linear(-reach, reach, x, x + side), linear(-reach, reach, y + side, y)
     with canvas.group():
         canvas.rect(x, y, side, side, "k-frame")
@@ -128,11 +131,6 @@ def _plane(canvas: Canvas, x, y, side, value, state, after, gate, reach) -> None
     canvas.arrow(*points["zero"], *points["state"], "k-hidden", 2.5, 8)
     canvas.arrow(*points["state"], *points["after"], "k-engram", 3, 9)
     canvas.circle(*points["after"], 5, "k-result")
-    words = f"({', '.join(show(round(float(v), 6) + 0.0, 3) for v in after)})"
-    high, right = points["after"][1] < y + side / 2, points["after"][0] > x + side / 2
-    place = points["after"][0] + (8 if right else -8)
-    canvas.text(place, points["after"][1] + (-12 if high else 22), words, "k-result k-text--strong",
-                "end" if right else "start")  # fmt: skip
 
 
 def _curve(canvas: Canvas, x, y, width, height, curves, gate, dot) -> None:
@@ -154,9 +152,8 @@ def _curve(canvas: Canvas, x, y, width, height, curves, gate, dot) -> None:
     if abs(dot) <= float(dots[-1]) and math.isfinite(gate):
         with canvas.group(across(dot), up(min(1.0, max(0.0, gate)))):
             canvas.circle(0, 0, 5, "k-changed")
-            left = across(dot) > x + width / 2
-            canvas.text(-10 if left else 10, -8 if left else 16, fixed(gate, 2), "k-changed k-text--strong",
-                        "end" if left else "start")  # fmt: skip
+            anchor, shift = ("end", -10) if across(dot) > x + 90 else ("start", 10)
+            canvas.text(shift, -8, fixed(gate, 2), "k-changed k-text--strong", anchor)
 
 
 def packed_picture(names, table, own, added, used, read, wanted, number: int) -> Picture:
