@@ -54,7 +54,7 @@ def test_every_rule_emits_what_it_should_and_only_the_right_one_the_target(rule)
         )
         values = numbers(shown)
         assert values["χ²"] == pytest.approx(statistic, rel=1e-12)
-        assert values["Σ min(P, Q)"] == pytest.approx(0.75, abs=1e-12)
+        assert found["overlap"] == pytest.approx(0.75, abs=1e-12)
         assert (values["p-value"] < 0.001) == (rule != "exact")
         assert any(getattr(part, "role", "") == "warn" for part in shown.parts) == (rule != "exact")
 
@@ -104,7 +104,7 @@ def test_any_pair_of_distributions_keeps_the_targets_output(weights, sample):
     found = shown.parts[0].raw
     halves = [[Fraction(w) for w in half] if sum(half) else [Fraction(1)] * 5 for half in (weights[:5], weights[5:])]
     target, draft = ([w / sum(half) for w in half] for half in halves)
-    assert numbers(shown)["Σ min(P, Q)"] == pytest.approx(float(sum(map(min, target, draft))), abs=1e-12)
+    assert found["overlap"] == pytest.approx(float(sum(map(min, target, draft))), abs=1e-12)
     for p, kept, replaced in zip(map(float, target), found["kept"], found["replaced"], strict=True):
         assert abs(kept + replaced - 4000 * p) <= 5.5 * math.sqrt(4000 * p * (1 - p)) + 1e-9
 

@@ -41,8 +41,12 @@ def acceptance_view(target: np.ndarray, draft: np.ndarray, rule: str, count: int
     failed = verdict.chance < _CERTAIN
     metrics = Metrics(
         (
-            Metric("Drafts kept", share, f"{100 * share:.1f} %", note=f"of {count:,} rounds"),
-            Metric("Σ min(P, Q)", expected, fixed(expected, 3), note="the share that the right rule keeps"),
+            Metric(
+                "Drafts kept",
+                share,
+                f"{100 * share:.1f} %",
+                note=f"of {count:,} rounds; Σ min(P, Q) is {100 * expected:.1f} %",
+            ),
             Metric(
                 "χ²",
                 verdict.statistic,
@@ -66,7 +70,7 @@ def acceptance_view(target: np.ndarray, draft: np.ndarray, rule: str, count: int
         ),
         "Sampled rounds",
     )
-    picture = acceptance_picture(target, draft, kept, replaced, failed, rule)
+    picture = acceptance_picture(target, draft, kept, replaced, failed, rule, expected)
     words = _rule_words(rule, target, draft, expected)
     return View(
         (picture, metrics, Prose(words), _verdict_words(target, kept + replaced, verdict)),
@@ -143,7 +147,7 @@ def _verdict_words(target: np.ndarray, counts: np.ndarray, verdict: rounds.Verdi
     return Prose("No difference from the target can be seen in this sample. A small error may need more rounds.")
 
 
-def acceptance_picture(target, draft, kept, replaced, failed: bool, rule: str) -> Picture:
+def acceptance_picture(target, draft, kept, replaced, failed: bool, rule: str, overlap: float) -> Picture:
     """For every token: what the drafter proposes, what came out, and a line where the target lies."""
     total = int(kept.sum() + replaced.sum())
     out = (kept + replaced) / total
@@ -154,7 +158,7 @@ def acceptance_picture(target, draft, kept, replaced, failed: bool, rule: str) -
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
         narrow = canvas.narrow
-        left, end, column = (54, 214, 43) if narrow else (78, 546, 58)
+        left, end, column = (54, 208, 45) if narrow else (78, 546, 58)
         axis = linear(0, most, left, end)
         with canvas.group():
             y = kit.legend(
@@ -201,5 +205,5 @@ def acceptance_picture(target, draft, kept, replaced, failed: bool, rule: str) -
         f"{token}: target {fixed(float(p), 3)}, draft {fixed(float(q), 3)}, output {fixed(float(o), 3)}"
         for token, p, q, o in zip(TOKENS, target, draft, out, strict=True)
     )
-    raw = {"target": target, "draft": draft, "kept": kept, "replaced": replaced, "rule": rule}
+    raw = {"target": target, "draft": draft, "kept": kept, "replaced": replaced, "rule": rule, "overlap": overlap}
     return draw(paint, "What comes out, token by token", f"{lines}.", raw)

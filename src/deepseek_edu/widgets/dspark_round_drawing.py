@@ -120,13 +120,13 @@ def round_picture(one: Round, step: int) -> Picture:
         def x(place: int) -> float:
             return left + column * place + 3
 
-        def row(y: float, number: int, note: str = "") -> float:
+        def row(y: float, number: int, note: str) -> float:
             """The name of a step; returns where its row begins."""
             ink = "k-text--strong" if number <= step else "k-muted"
-            with canvas.group(0, y):
+            with canvas.pick("step", number, 0, y):
                 canvas.text(0, 14 if narrow else 18, STEPS[number - 1], ink, "start")
-                if note and not narrow:
-                    canvas.text(0, 33, note, "k-muted", "start", SMALL)
+                place = (kit.text_width(STEPS[number - 1]) + 10, 14) if narrow else (0, 33)
+                canvas.text(*place, note, "k-muted", "start", SMALL)
             return y + 20 if narrow else y
 
         with canvas.group():
@@ -233,7 +233,9 @@ def _verdict(canvas: Canvas, one: Round, place: int, width: float, reached: bool
     else:
         words = "top" if stands else f"top: {WORDS[int(np.argmax(one.wanted[place]))]}"
     canvas.text(width / 2, 34, words, size=SMALL)
-    canvas.text(width / 2, 49, "✓ stands" if stands else "✗ falls", "k-selected" if stands else "k-error", size=SMALL)
+    mark, verb = ("✓", " stands") if stands else ("✗", " falls")
+    ending = mark if canvas.narrow else mark + verb
+    canvas.text(width / 2, 49, ending, "k-selected" if stands else "k-error", size=SMALL)
 
 
 def _leftover(canvas: Canvas, y: float, one: Round) -> float:
@@ -253,6 +255,7 @@ def _leftover(canvas: Canvas, y: float, one: Round) -> float:
         y = kit.legend(canvas, [("k-box k-negative", "Q"), *items] if draft is not None else items, 0, y) + 18
     left = 0.0 if narrow else 146.0
     column, tall = (canvas.width - left) / len(WORDS), 78.0
+    scale = tall / float(max(target.max(), one.left.max(), 0.0 if draft is None else draft.max()))
     for word, name in enumerate(WORDS):
         with canvas.group(left + column * word, y):
             shown = [("k-hidden", float(target[word])), ("k-result", float(one.left[word]))]
@@ -261,9 +264,9 @@ def _leftover(canvas: Canvas, y: float, one: Round) -> float:
             bar = min(20.0, (column - 12) / 3)
             start = (column - bar * len(shown)) / 2
             for place, (style, value) in enumerate(shown):
-                canvas.rect(start + bar * place, tall - tall * value, bar - 2, tall * value, style, 1)
+                canvas.rect(start + bar * place, tall - scale * value, bar - 2, scale * value, style, 1)
             if one.left[word] > 0:
-                top = tall - tall * max(value for _, value in shown)
+                top = tall - scale * max(value for _, value in shown)
                 canvas.text(column / 2, top - 5, fixed(float(one.left[word]), 2), "k-selected", size=SMALL)
             canvas.line(4, tall, column - 4, tall, "k-axis")
             canvas.text(column / 2, tall + 16, name, "k-text--strong" if word == one.following else "")

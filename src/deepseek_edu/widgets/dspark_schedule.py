@@ -169,7 +169,7 @@ def schedule_picture(case: Case, found: Plan) -> Picture:
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
         narrow = canvas.narrow
-        left, right = (20.0, 64.0) if narrow else (104.0, 120.0)
+        left, right = (20.0, 64.0) if narrow else (104.0, 60.0)
         step = (width - left - right) / max(drafts, 3)
         with canvas.group():
             items = [("k-box k-selected", "verified"), ("k-box k-hidden", "not verified")]

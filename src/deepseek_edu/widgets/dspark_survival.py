@@ -20,7 +20,7 @@ def survival_view(chances: tuple[float, ...], cost: float, bonus: bool) -> View:
     metrics = Metrics(
         (
             Metric("Best length L", best, note="most tokens for the cost", role="result"),
-            Metric(f"Tokens expected at L = {best}", gains[best], fixed(gains[best], 2), note=counted),
+            Metric("Tokens expected", gains[best], fixed(gains[best], 2), note=f"at L = {best}; {counted}"),
             Metric("For each unit of cost", yields[best], fixed(yields[best], 2)),
             Metric(
                 "All five survive",
