@@ -1,4 +1,4 @@
-"""The `tasks` widget: the shop's verdicts derived by hand, own tests and code of every kind, mutants, an edited rule."""
+"""The `tasks` widget: verdicts of the shop derived by hand, own tests and code of every kind, mutants, edited rules."""
 
 import json
 

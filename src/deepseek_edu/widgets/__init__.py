@@ -51,8 +51,10 @@ _WIDGETS = (
     "engram",
     "dspark",
     "tasks",
+    "evidence",
     "one-token",
     "toy-attention",
+    "train-curve",
 )
 
 

@@ -7,7 +7,6 @@ A part is stored as pieces (groups of a drawing, single metrics, rows of a table
 """
 
 import gzip
-import itertools
 import json
 import random
 import re
@@ -44,8 +43,7 @@ def planned(widget: Widget) -> Iterator[dict[str, object]]:
         if isinstance(control, (Choice, Toggle))
     }
     grid = {name: options for name, options in switches.items() if name in widget.grid}
-    for options in itertools.product(*grid.values()):
-        base = {**widget.defaults, **dict(zip(grid, options, strict=True))}
+    for base in _combinations(widget, grid):
         if any(base[name] != widget.canonical(base)[name] for name in grid):
             continue
         yield base
@@ -61,6 +59,20 @@ def planned(widget: Widget) -> Iterator[dict[str, object]]:
             elif name in switches and name not in grid:
                 for option in switches[name]:
                     yield {**base, name: option}
+
+
+def _combinations(widget: Widget, grid: Mapping[str, list]) -> Iterator[dict[str, object]]:
+    """Every setting of the grid's controls, the last one moving fastest; one that is hidden stays at its default."""
+    known, waiting = [dict(widget.defaults)], set(grid)
+    for name, options in grid.items():
+        decided = {other: wanted for other, wanted in widget.controls[name].when.items() if other not in waiting}
+        known = [
+            {**base, name: option}
+            for base in known
+            for option in (options if decided.items() <= base.items() else [widget.defaults[name]])
+        ]
+        waiting.remove(name)
+    yield from known
 
 
 def _spread(count: int, stops: int) -> list[int]:
