@@ -29,8 +29,11 @@ VOCABULARY = (START, END, "move", "paint", "the", "then", "it", *COLOURS, *SHAPE
 _IDS = {word: id for id, word in enumerate(VOCABULARY)}
 
 
-def sentences():
+def sentences(colour_rule=True):
     """Return all sentences of the language, text, always in the same order.
+
+    Args:
+        colour_rule: whether nothing is painted in the colour it has; without the rule there are more sentences.
 
     >>> len(sentences()), sentences()[0]
     (1920, 'move the red circle left once then paint it blue')
@@ -38,7 +41,7 @@ def sentences():
     made = []
     for moves_first in (True, False):
         for colour, shape, direction, times, new in itertools.product(COLOURS, SHAPES, DIRECTIONS, TIMES, COLOURS):
-            if new == colour:
+            if colour_rule and new == colour:
                 continue
             if moves_first:
                 made.append(f"move the {colour} {shape} {direction} {times} then paint it {new}")
