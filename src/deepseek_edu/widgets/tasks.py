@@ -54,7 +54,7 @@ def tasks(
         lines=6,
         code=True,
         samples=TEST_SAMPLES,
-        help="Each assert is a test, up to 12. Lines before it are run first.",
+        help="Each assert that is not indented is a test, up to 12. Lines above it are run first.",
         when={"suite": "own"},
     ) = OWN_TESTS,
     candidate: Choice(
