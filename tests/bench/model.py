@@ -18,7 +18,7 @@ from tests.bench.rows import Row
 THREADS = 1  # on shared cores two threads wait for each other, and a ratio says how busy the cores were
 SETTINGS = {
     "threads": THREADS,
-    "clock": "time on the core (one thread); against the peer wall time",
+    "clock": "time on the core of one thread; against the peer wall time",
     "threads against the peer": v4_peer.THREADS,
     "type": "float32",
     **model_peer.SETTINGS,
