@@ -46,11 +46,11 @@ SENTENCES = {
 def engram(
     part: Choice(
         {
-            "sentence": "A sentence",
+            "sentence": "Sentence",
             "hash": "Toy hash",
             "gate": "Toy gate",
             "pairs": "Collisions",
-            "packed": "Packed table",
+            "packed": "Packed",
             "real": "Real numbers",
         },
         "Show",
@@ -72,7 +72,7 @@ def engram(
         when={**SENTENCE, "sentence": "own"},
     ) = "I LOVE New York café",
     token: Slider(1, MOST_WORDS, 1, "Word", look="steps", when=SENTENCE) = 4,
-    image: Toggle("Make the middle word part of an image", when=SENTENCE) = False,
+    image: Toggle("An image in the middle", when=SENTENCE) = False,
     ids: Numbers(
         0,
         100,
@@ -122,7 +122,14 @@ def engram(
     layer: Choice({"1": "Layer 1", "14": "Layer 14"}, "Table of", look="segments", when=REAL) = "1",
     token_real: Slider(1, len(IDS), 1, "Position", look="steps", when=REAL) = 1,
     compressed: Numbers(
-        0, 99091, 1, "Compressed ids", length=len(IDS), help="Whole numbers; others are rounded.", when=REAL
+        0,
+        99091,
+        1,
+        "Compressed ids",
+        length=len(IDS),
+        names=("1", "2", "3", "4", "5"),
+        help="Whole numbers; others are rounded.",
+        when=REAL,
     ) = IDS,
 ) -> View:
     """Evaluate the widget for checked control values."""

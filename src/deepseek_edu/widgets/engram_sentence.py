@@ -14,14 +14,14 @@ def sentence_view(text: str, image: bool, token: int) -> View:
     run = read(text, image)
     at = min(token, len(run.words)) - 1
     orders = range(2, run.history.shape[1] + 1)
-    padded = int(run.blocked[at].sum())
+    padded, best = int(run.blocked[at].sum()), int(np.argmax(run.gates[at]))
     metrics = Metrics(
         (
             Metric("Compressed id", None if at == run.image else int(run.compressed[at]), _id(run, at), role="result"),
             Metric("Padding in its groups", padded, note=f"of {run.history.shape[1]} places"),
             Metric("Rows read", run.rows.shape[1], note=f"{len(orders)} orders × {len(run.primes[0])} heads"),
             Metric(
-                "Gates of the streams", run.gates[at].tolist(), " · ".join(fixed(float(g), 2) for g in run.gates[at])
+                "Largest gate", float(run.gates[at, best]), fixed(float(run.gates[at, best]), 2), note=f"stream {best}"
             ),
         ),
         "This token",
@@ -62,7 +62,7 @@ def _words(run: Read, at: int) -> str:
         )
     best = int(np.argmax(run.gates[at]))
     return said + (
-        f"Stream {best} lets most of the value in, {show(100 * float(run.gates[at, best]), 3)} %. The same value goes "
+        f"Stream {best} lets most of the value in, {show(100 * float(run.gates[at, best]), 3)} %. The same value goes "
         f"to all streams; only the gates differ. Agreement is √{WIDTH} times the cosine of the angle between state and "
         "key, but for gains close to 1."
     )

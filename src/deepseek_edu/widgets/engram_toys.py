@@ -66,7 +66,11 @@ def hash_view(ids: tuple[float, ...], multipliers: tuple[int, ...], mixed: str) 
             + ", ".join(f"{name} to row {row}" for (name, _, _), row in zip(groups, rows, strict=True))
             for head, (_, _, rows) in enumerate(found)
         )
-        + f". {len(both)} pair{'' if len(both) == 1 else 's'} of groups cannot be told apart.",
+        + (
+            f". {len(both)} of 3 pairs of groups read the same from both."
+            if both
+            else ". Both together keep all apart."
+        ),
     )
 
 
