@@ -136,10 +136,14 @@ def _verdict_words(target: np.ndarray, counts: np.ndarray, verdict: rounds.Verdi
         return Prose(f"“{token}” was emitted, and the target never says it. No test is needed.", "warn")
     if verdict.chance < _CERTAIN:
         worst = int(np.argmax(np.abs(counts - total * target)))
+        rare = (
+            "fewer than one of a million samples"
+            if verdict.chance < 1e-6
+            else f"a share of {chance_text(verdict.chance)} of its samples"
+        )
         return Prose(
             f"Not the target’s distribution. “{TOKENS[worst]}” came out {counts[worst]:,} times; "
-            f"{show(total * target[worst], 4)} were expected of {total:,}. Chance alone does this to a right program "
-            f"in a fraction of {chance_text(verdict.chance)} of all samples.",
+            f"{show(total * target[worst], 4)} were expected of {total:,}. A right program is this far off in {rare}.",
             "warn",
         )
     if verdict.chance < 0.05:

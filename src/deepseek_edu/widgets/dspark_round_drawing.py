@@ -48,7 +48,7 @@ def _summary(one: Round, step: int, said: str) -> str:
     if step == _TARGET:
         text += f" The target runs once over these and gives {BLOCK + 1} distributions."
     if step >= _ACCEPT:
-        text += f" {one.accepted} of {BLOCK} drafts stand."
+        text += f" {one.accepted} of {BLOCK} drafts stand{'s' * (one.accepted == 1)}."
     if step >= _MORE:
         text += f" The round emits “{said}”."
     if step >= _BACK:
@@ -201,7 +201,7 @@ def _description(one: Round, step: int) -> str:
     )
     text = f"Known word {WORDS[one.first]} at position {START}. Drafts: {words}."
     if step >= _ACCEPT:
-        text += f" {one.accepted} stand."
+        text += f" {one.accepted} stand{'s' * (one.accepted == 1)}."
     if step >= _MORE:
         text += f" Then comes {WORDS[one.following]}."
     return text

@@ -131,7 +131,7 @@ def _remarks(case: Case, found: Plan) -> tuple[Prose, ...]:
         return (
             Prose(
                 f"The total, {found.drafts}, was chosen with the confidences of the step before, over all budgets; the "
-                "present confidences only say whose drafts these are. So no draft can talk its way into the batch."
+                "present confidences only say whose drafts these are. The size of the batch is known before they are."
             ),
             forecast,
         )
