@@ -92,7 +92,7 @@ def precision_mix(
 
 def percent(error: float) -> str:
     """A relative error for readers."""
-    return f"{100 * error:.1f} %" if error else "0"
+    return f"{100 * error:.1f}\u202f%" if error else "0"
 
 
 @remembered(1)

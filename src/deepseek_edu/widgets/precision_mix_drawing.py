@@ -91,7 +91,8 @@ def selection_picture(
         cell = canvas.width / columns
         height = 22
         with canvas.group(0, y):
-            for entry in range(ENTRIES):
+            canvas.rect(0, 0, canvas.width, -(-ENTRIES // columns) * height, "k-ground", 3)
+            for entry in sorted(before | after):
                 x, top = (entry % columns) * cell, (entry // columns) * height
                 _entry(canvas, x, top, cell, height, entry in before, entry in after)
         y += -(-ENTRIES // columns) * height + 14
@@ -119,15 +120,13 @@ def selection_picture(
 
 
 def _entry(canvas: Canvas, x: float, y: float, width: float, height: float, before: bool, after: bool) -> None:
-    """One entry: read, newly read, no longer read, or never."""
+    """One entry: read, newly read, or no longer read."""
     box = (x + 1, y + 1, width - 2, height - 2)
     if before and after:
         canvas.rect(*box, "k-global", 2, kit.READABLE)
     elif after:
         canvas.rect(*box, "k-box k-changed k-box--selected", 2)
         canvas.text(x + width / 2, y + height / 2 + 4.5, "+", "k-changed k-text--strong")
-    elif before:
+    else:
         canvas.rect(*box, "k-box k-error", 2)
         canvas.text(x + width / 2, y + height / 2 + 4.5, "−", "k-error k-text--strong")
-    else:
-        canvas.rect(*box, "k-ground", 2)
