@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deepseek_edu import widgets
 from deepseek_edu.widgets import live
-from deepseek_edu.widgets.parts import Metrics, Table
+from deepseek_edu.widgets.parts import Metrics, Steps, Table
 from deepseek_edu.widgets.render import render_parts
 
 TABLE = {  # report, table 1, page 24, in tenths of a point
@@ -85,7 +85,7 @@ def test_what_counts_as_equal_moves_long_bench_alone(level):
 def test_the_share_of_wrong_answers_that_is_gone():
     table = next(part for part in view(stage="reveal").parts if isinstance(part, Table))
     for row, (before, after) in zip(table.rows, TABLE.values(), strict=True):
-        assert row[5] == pytest.approx(float(1 - Fraction(1000 - after, 1000 - before)), abs=1e-12)
+        assert row[4] == pytest.approx(float(1 - Fraction(1000 - after, 1000 - before)), abs=1e-12)
 
 
 @pytest.mark.parametrize(("index", "count"), [(0, 50), (3, 500), (7, 10_000)])
@@ -109,17 +109,16 @@ def test_with_500_questions_three_of_six_rows_lie_beyond_chance():
 def test_any_sorting_is_scored_and_judged_only_when_asked(chosen):
     values = {"part": "claims", **{f"c{i}": f"c{i}" in chosen for i in range(1, 9)}}
     open_view, checked = view(**values), view(**values, check=True)
-    assert open_view.parts[0].raw["supported"] == {} and not any(isinstance(p, Table) for p in open_view.parts)
+    assert open_view.parts[0].raw["supported"] == {} and not any(isinstance(p, Steps) for p in open_view.parts)
     wrong = chosen ^ SUPPORTED
     assert numbers(checked)["Sorted right"] == 8 - len(wrong)
-    table = next(part for part in checked.parts if isinstance(part, Table))
-    assert set(table.selected) == {int(key[1:]) - 1 for key in wrong}
-    assert {f"c{i + 1}" for i, row in enumerate(table.rows) if row[2] == "supported"} == SUPPORTED
+    steps = next(part for part in checked.parts if isinstance(part, Steps))
+    assert {f"c{i}" for i, text in enumerate(steps.items, 1) if "you said otherwise" in text} == wrong
+    assert {key for key, yes in checked.parts[0].raw["supported"].items() if yes} == SUPPORTED
 
 
 def test_every_claim_has_a_reason_and_those_not_supported_name_what_is_missing_or_the_row_against_them():
-    table = next(part for part in view(part="claims", check=True).parts if isinstance(part, Table))
-    reasons = {f"c{i + 1}": row[3] for i, row in enumerate(table.rows)}
+    reasons = raw(part="claims", check=True)["why"]
     assert "5 of 6 rows went up. Down: MGSM." in reasons["c2"]
     assert "differ in one thing" in reasons["c3"]
     assert "repeated runs" in reasons["c5"]

@@ -121,14 +121,14 @@ def _rows(stage: str, up: str, other: str, level: float, questions: int) -> View
         "points. Points are not the whole story: ten points from 85 leave a third of the errors, from 45 most of them."
     )
     table = Table(
-        f"The rows: {BEFORE} and {AFTER}, and the wrong answers that are gone",
-        ("Benchmark", BEFORE, AFTER, "Difference", "Direction", "Errors gone"),
+        f"{BEFORE}, {AFTER}, points between them, and the share of wrong answers that is gone",
+        ("Benchmark", "V4", "V4.1", "Points", "Errors gone"),
         tuple(
-            (name, before, after, gaps[key], directions[key], comparison.error_reduction(before, after))
+            (name, before, after, gaps[key], comparison.error_reduction(before, after))
             for key, (name, before, after) in ROWS.items()
         ),
         tuple(
-            ("", fixed(before, 1), fixed(after, 1), signed(gaps[key]), "", _percent(before, after))
+            ("", fixed(before, 1), fixed(after, 1), signed(gaps[key]), _percent(before, after))
             for key, (_, before, after) in ROWS.items()
         ),
     )
@@ -148,7 +148,7 @@ def _prediction(picture, up: str, other: str) -> View:
     words = (
         f"You name {NAMES[up]} twice: once as gone up, once as not. Name two rows."
         if same
-        else f"You say that {NAMES[up]} went up and that {NAMES[other]} did not. Why? Say it aloud, then press Reveal."
+        else f"You say that {NAMES[up]} went up and that {NAMES[other]} did not. Why? Then press Reveal."
     )
     metrics = Metrics(
         (
@@ -158,7 +158,8 @@ def _prediction(picture, up: str, other: str) -> View:
         ),
         "Your prediction",
     )
-    return View((picture, metrics, Prose(words, "warn" if same else "")), words)
+    hidden = "Nothing of the new model is shown before you reveal it. All scores are those of base models, in percent."
+    return View((picture, metrics, Prose(words if same else hidden, "warn" if same else "")), words)
 
 
 def _heard(up: str, other: str, wrong: list[str], directions: dict[str, str]) -> str:
@@ -204,7 +205,7 @@ def _claims(sorted_as: dict[str, bool], check: bool) -> View:
     truth = {key: supported for key, (supported, _) in found.items()}
     right = sum(truth[key] == side for key, side in sorted_as.items())
     here = sum(sorted_as.values())
-    picture = claims_picture(sorted_as, truth, check)
+    picture = claims_picture(sorted_as, found, check)
     if not check:
         metrics = Metrics((Metric("You call supported", here, unit=f"of {len(CLAIMS)}"),), "Your sorting")
         words = (
@@ -220,22 +221,19 @@ def _claims(sorted_as: dict[str, bool], check: bool) -> View:
         ),
         "Your sorting",
     )
-    table = Table(
-        "Each claim, and why",
-        ("Claim", "You", "The table", "Why"),
-        tuple((claim.text, _side(sorted_as[key]), _side(truth[key]), found[key][1]) for key, claim in CLAIMS.items()),
-        selected=tuple(i for i, key in enumerate(CLAIMS) if sorted_as[key] != truth[key]),
+    said = {
+        key: f"{'Supported' if truth[key] else 'Not supported'}{'' if truth[key] == side else ', you said otherwise'}"
+        for key, side in sorted_as.items()
+    }
+    reasons = Steps(
+        tuple(f"{claim.text} {said[key]}. {found[key][1]}" for key, claim in CLAIMS.items()), "Each claim, and why"
     )
     words = (
         "A claim is supported if the numbers agree with it and if it rests on nothing that the table does not hold. "
         "The table holds scores of base models and the sizes in its head: no spread, no cause, no chat."
     )
     summary = f"{right} of {len(CLAIMS)} claims are sorted right; the table supports {sum(truth.values())} of them."
-    return View((picture, metrics, Prose(words), table), summary)
-
-
-def _side(supported: bool) -> str:
-    return "supported" if supported else "not supported"
+    return View((picture, metrics, Prose(words), reasons), summary)
 
 
 def _plan(fields: dict[str, str]) -> View:
@@ -248,7 +246,11 @@ def _plan(fields: dict[str, str]) -> View:
         ),
         "Checklist",
     )
-    hints = " ".join(f"{FIELDS[check.field]}: {check.hint}." for check in missing)
+    hints = " ".join(
+        f"{title}: {'; '.join(check.hint for check in missing if check.field == field)}."
+        for field, title in FIELDS.items()
+        if any(check.field == field for check in missing)
+    )
     limits = "The checklist looks for words and numbers. Whether the experiment is a good one, you have to judge."
     table = Table(
         "The checklist, and the words that meet it",

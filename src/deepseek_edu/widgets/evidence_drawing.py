@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import linear
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed
 
 from .evidence_data import ABOUT, AFTER, BEFORE, CLAIMS, ROWS, signed
 from .evidence_plan import FIELDS, Check
@@ -91,7 +91,7 @@ def _key(canvas: Canvas, stage: str) -> float:
 def _outcome(canvas: Canvas, stage: str, guess: str | None, direction: str, gap: float, band: float | None) -> None:
     """What stands at the end of a row: the reader's guess, and what the table says."""
     narrow, end = canvas.narrow, canvas.width
-    x = end - 150 if narrow else 562.0
+    x = end - 184 if narrow else 562.0
     if stage == "predict":
         canvas.text(end, 18 if narrow else 27, "?", "k-muted", "end")
         if guess:
@@ -110,14 +110,16 @@ def _outcome(canvas: Canvas, stage: str, guess: str | None, direction: str, gap:
         canvas.text(x if narrow else end, 18 if narrow else 35, words, style, "start" if narrow else "end", SMALL)
 
 
-def claims_picture(sorted_as: Mapping[str, bool], truth: Mapping[str, bool], check: bool) -> Picture:
+def claims_picture(sorted_as: Mapping[str, bool], found: Mapping[str, tuple[bool, str]], check: bool) -> Picture:
     """The claims as cards on the side where the reader put them; a click moves a card to the other side.
 
     Args:
         sorted_as: claim → whether the reader says that the table supports it.
-        truth: claim → whether it does.
+        found: claim → whether it does, and why.
         check: whether the cards say if they are right.
     """
+
+    truth = {key: supported for key, (supported, _) in found.items()}
 
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
@@ -151,7 +153,9 @@ def claims_picture(sorted_as: Mapping[str, bool], truth: Mapping[str, bool], che
 
     names = [CLAIMS[key].short for key, yes in sorted_as.items() if yes]
     description = f"{len(CLAIMS)} claims. You call supported: {'; '.join(names) or 'none'}."
-    raw = {"sorted": dict(sorted_as), "supported": dict(truth) if check else {}}
+    raw = {"sorted": dict(sorted_as), "supported": {}, "why": {}}
+    if check:
+        raw.update(supported=truth, why={key: why for key, (_, why) in found.items()})
     return draw(paint, "Claims in two columns", description, raw)
 
 
@@ -193,8 +197,3 @@ def plan_picture(fields: Mapping[str, str], found: Sequence[tuple[Check, str]]) 
     description = f"Checklist of the experiment. Missing: {', '.join(missing) or 'nothing'}."
     raw = {"experiment": dict(fields), "missing": missing}
     return draw(paint, "Checklist of an experiment", description, raw)
-
-
-def points(value: float) -> str:
-    """Points in words."""
-    return f"{show(value)} points"

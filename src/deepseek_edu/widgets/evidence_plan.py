@@ -27,7 +27,7 @@ CHECKS = (
         "question",
         "names what is compared",
         r"\b(than|versus|vs|between|compared|with and without|or)\b",
-        "say: better than what?",
+        "say what it is compared with",
     ),
     Check(
         "plan",
@@ -60,7 +60,7 @@ CHECKS = (
         "say how the spread over runs is told",
     ),
     Check("rule", "has a threshold", r"\d", "give a number that decides"),
-    Check("rule", "says what follows if it is met", r"\b(if|when|once)\b", "say: if …, then …"),
+    Check("rule", "says what follows if it is met", r"\b(if|when|once)\b", "say what you conclude if it is met"),
     Check("rule", "says what follows if not", r"\b(otherwise|else|if not|unless)\b", "say what you conclude otherwise"),
 )
 

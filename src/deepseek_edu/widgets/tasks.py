@@ -95,7 +95,6 @@ def _verdicts(run: Run, key: str) -> View:
     wrong = [one for one in accepted if one.wrong_at]
     metrics = Metrics(
         (
-            Metric("Tests", len(run.tests)),
             Metric("Fail to pass", run.kinds.count("fail-to-pass"), note="ask for what is new"),
             Metric("Pass to pass", run.kinds.count("pass-to-pass"), note="guard what was right"),
             Metric("Accepted", len(accepted), unit=f"of {len(tries)} candidates", role="result"),
@@ -104,12 +103,10 @@ def _verdicts(run: Run, key: str) -> View:
         "The suite",
     )
     rows = tuple(
-        (number, test.text, kind.replace("-", " "), verdict.outcome, verdict.reason or "as expected")
-        for number, (test, kind, verdict) in enumerate(zip(run.tests, run.kinds, chosen.verdicts, strict=True), 1)
+        (number, test.text, ": ".join(filter(None, (verdict.outcome, verdict.reason))))
+        for number, (test, verdict) in enumerate(zip(run.tests, chosen.verdicts, strict=True), 1)
     )
-    table = Table(
-        f"Every test of {chosen.name}, with its reason", ("Test", "It asserts", "Kind", "Verdict", "Reason"), rows
-    )
+    table = Table(f"Every test of {chosen.name}", ("Test", "It asserts", "Verdict and reason"), rows)
     stage = run.stages
     said = "accepts" if chosen.accepted else "refuses"
     summary = (

@@ -183,9 +183,10 @@ def mutants_picture(run: Run, solution: str, made, killed_by, valid: bool) -> Pi
                     canvas.text(index * cell + cell / 2, 17, index + 1, ink, size=SMALL)
             with canvas.group(0, y):
                 words, style = ("killed", "k-muted") if tests else ("survives", "k-error k-text--strong")
-                end = max(left + room + 66, 430) if not narrow else width
-                if valid:
-                    canvas.text(min(end, width), 17, words, style, "end")
+                if valid and narrow:
+                    canvas.text(width, 17, words, style, "end")
+                elif valid:
+                    canvas.text(left + room + 12, 17, words, style, "start")
             y += 28
         with canvas.group(0, y):
             canvas.line(0, -1, width, -1, "k-grid")
