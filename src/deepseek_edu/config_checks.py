@@ -40,6 +40,8 @@ def validate(c):
         elif field.type in (tuple, "tuple"):
             ok = isinstance(value, tuple) and all(type(item) is int and item >= 0 for item in value)
             _require(ok, field.name, value, "a list of integers, 0 or more", "it names layers or sizes")
+        elif field.type in (bool, "bool"):
+            _require(type(value) is bool, field.name, value, "True or False", "it is a switch")
     _validate_attention(c)
     _validate_sharing(c)
     _validate_experts(c)
@@ -140,10 +142,10 @@ def _validate_extras(c):
         few = c.dspark_n_activated_experts <= c.dspark_n_routed_experts
         allowed = f"at most dspark_n_routed_experts = {c.dspark_n_routed_experts}"
         _require(few, "dspark_n_activated_experts", c.dspark_n_activated_experts, allowed, "each is chosen once")
-        ok = c.dspark_target_layer_ids and max(c.dspark_target_layer_ids) < c.n_layers
-        _require(
-            ok, "dspark_target_layer_ids", c.dspark_target_layer_ids, f"layers below {c.n_layers}", "they are read"
-        )
+        ids = c.dspark_target_layer_ids
+        ok = ids and list(ids) == sorted(set(ids)) and ids[-1] < c.n_layers
+        allowed = f"rising layer numbers below {c.n_layers}"
+        _require(ok, "dspark_target_layer_ids", ids, allowed, "the drafter reads each of them once, in this order")
         noise = c.dspark_noise_token_id < c.vocab_size
         _require(noise, "dspark_noise_token_id", c.dspark_noise_token_id, f"below {c.vocab_size}", "it is a token id")
     if c.vision_n_layers:

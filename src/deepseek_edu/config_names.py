@@ -77,6 +77,9 @@ def read_released(released, known):
     """
     if not isinstance(released, dict):
         raise TypeError(f"released must be a dict, as json.load returns it; got {type(released).__name__}")
+    for name in ("text_config", "vision_config", "rope_scaling", "rope_parameters"):
+        if not isinstance(released.get(name) or {}, dict):
+            raise TypeError(f"{name} must be a dict; got {released[name]!r}")
     merged = dict(released)
     merged.update(released.get("text_config") or {})
     renames = HUGGING_FACE_TEXT if "hidden_size" in merged else {"vision_max_n_token": "vision_max_tokens"}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.model import dspark, replay
+from deepseek_edu.model.cache import Cache
 from deepseek_edu.model.model import Model
 from deepseek_edu.reference import replay as numpy_replay
 
@@ -194,3 +195,75 @@ def test_other_arguments_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match=r"1 missing: head\.weight"):
         state = {name: array.numpy() for name, array in model.state_dict().items() if name != "head.weight"}
         Model(ModelConfig.tiny(), token_map()).load_weights(state)
+
+
+def contents(cache):
+    """Everything a cache holds, as bytes and numbers."""
+    stores = [*cache.entries.values(), *cache.index_keys.values()]
+    rows = range(cache.batch)
+    parts = [part.numpy().tobytes() for store in (*stores, *cache.rings) for row in rows for part in store.stored(row)]
+    starts = [ring.start.tolist() for ring in cache.rings]
+    return parts, starts, [some.tolist() for some in (cache.lengths, cache.stored, cache.highest, cache.decoded)]
+
+
+IMAGES = [[1] * 6] * 2  # types of two rows of six tokens inside an image
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, c: m.prefill([[1, 2, 3, 96], [1]], c, chunk=2), "ids must be 0 … 95; got 0 … 96"),
+        (lambda m, c: m.prefill([[1] * 1030 + [96], [1]], c), "ids must be 0 … 95"),
+        (lambda m, c: m.prefill([[1, 2, 3, 96], [1]], c, chunk=2, decoder="report"), "ids must be 0 … 95"),
+        (lambda m, c: m.prefill([], c), "ids must be .* not empty"),
+        (lambda m, c: m.prefill([["a"], ["b"]], c), "ids must be"),
+        (lambda m, c: m.decode(None, c), "ids must be integers"),
+        (lambda m, c: m.decode([1.5, 1.5], c), "ids must be integers"),
+        (lambda m, c: m.prefill([[1], [2]], c, chunk=1.5), "chunk must be 1 or more"),
+        (lambda m, c: m.prefill([[1], [2]], c, logits="some"), "logits must be"),
+        (lambda m, c: m.forward(torch.tensor([[1], [2]]), c, logits="some"), "logits must be"),
+        (lambda m, c: m.prefill([[1, 2], [1]], c, counts=[2, 2]), r"counts must be at most \[2, 1\]"),
+        (lambda m, c: m.prefill([[1, 2], [1, 2]], c, counts=[1.5, 1]), "counts must be 2 numbers"),
+        (lambda m, c: m.prefill([[1] * 6] * 2, c, types=[[-1] * 5] * 2, chunk=2), "types must have the shape of ids"),
+        (lambda m, c: m.prefill([[1] * 6] * 2, c, types=[[9] * 6] * 2), "types must be integers, -1"),
+        (lambda m, c: m.prefill([[1] * 6] * 2, c, features=torch.ones(6, 32)), "features need types"),
+        (lambda m, c: m.prefill([[95] * 6] * 2, c, None, IMAGES, torch.ones(5, 32), chunk=2), "features must be"),
+        (lambda m, c: m.prefill([[95] * 6] * 2, c, None, IMAGES, torch.ones(15, 32), chunk=2), "features must be"),
+        (lambda m, c: m.prefill([[95] * 6] * 2, c, None, IMAGES, torch.full((12, 32), torch.nan)), "must be finite"),
+        (lambda m, c: m.generate([[1], [1]], 3, temperature=float("nan"), cache=c), "temperature must be 0 or more"),
+        (lambda m, c: m.generate([[1], [1]], 2.5, cache=c), "max_new_tokens must be 1 or more"),
+        (lambda m, c: m.generate([[1], [1]], 3, seed="x", cache=c), "seed must be 0 or more"),
+        (lambda m, c: m.generate([[1], [1]], 3, stop=5, cache=c), "stop must be a list"),
+        (lambda m, c: m.generate([[1], []], 3, cache=c), "counts must be 1 or more"),
+        (lambda _, c: c.rollback(8.5), "lengths must be one integer or 2"),
+        (lambda _, c: c.rollback([8, 8, 8]), "lengths must be one integer or 2"),
+    ],
+)
+def test_a_refused_call_leaves_the_cache_as_it_was(call, message):
+    model = tiny_model()
+    cache = model.new_cache(2)
+    model.prefill(rows(17, 9), cache)
+    before = contents(cache)
+    with pytest.raises(ValueError, match=message):
+        call(model, cache)
+    assert contents(cache) == before
+
+
+def test_a_cache_that_cannot_serve_is_refused_before_anything_is_fed():
+    model = tiny_model()
+    cache = model.new_cache(1, spare=2)
+    with pytest.raises(ValueError, match="cache must have 5 spare positions to take drafts back; it has 2"):
+        model.generate(rows(3), 3, cache=cache)
+    assert cache.lengths.tolist() == [0]
+    assert len(model.generate(rows(3), 3, cache=cache, draft_length=2, stop=())[0].ids) == 3
+    single = Cache(ModelConfig.tiny(), dtype=torch.float32)
+    with pytest.raises(
+        ValueError, match=r"cache must be of torch\.float64 on cpu, as the model is; got torch\.float32"
+    ):
+        model.prefill(rows(3), single)
+    for other in (None, numpy_tiny_model().new_cache()):
+        with pytest.raises(ValueError, match=r"cache must come from new_cache\(\)"):
+            model.prefill(rows(3), other)
+    wide = Model(ModelConfig.tiny(head_dim=40), token_map())
+    with pytest.raises(ValueError, match="head_dim must be a multiple of 32 in a quantised cache"):
+        wide.new_cache()

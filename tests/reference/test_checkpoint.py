@@ -172,3 +172,47 @@ def test_scales_that_fit_no_block_are_refused():
         linear.block_size((64, 64), (3, 2))
     with pytest.raises(ValueError, match="needs scales"):
         linear.dequantize_fp4_weight(np.zeros((2, 16), np.uint8), np.zeros((2, 2), np.uint8))
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"weight_map": 3}'])
+def test_an_index_that_is_none_is_named(tmp_path, content):
+    write(tmp_path, released(CONFIG)[0])
+    (tmp_path / "model.safetensors.index.json").write_text(content)
+    with pytest.raises(ValueError, match=r"index\.json is damaged: it holds no weight_map"):
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda entry: entry.pop("dtype"), "does not describe tensors"),
+        (lambda entry: entry.update(shape=[7, 9]), r"head\.weight of shape \[7, 9\] has bytes"),
+        (lambda entry: entry.update(data_offsets=[-8, 4]), r"head\.weight of shape .* has bytes -8 … 4"),
+    ],
+)
+def test_a_header_that_contradicts_itself_is_named(tmp_path, change, message):
+    stored, _ = released(CONFIG)
+    write(tmp_path, stored, shards=1)
+    file = tmp_path / "model-00001-of-00001.safetensors"
+    whole = file.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + length])
+    change(header["head.weight"])
+    text = json.dumps(header).encode()
+    file.write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + length :])
+    with pytest.raises(ValueError, match=rf"model-00001-of-00001\.safetensors is damaged: .*{message}"):
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
+    file.write_bytes(whole[:8] + b"x" * length + whole[8 + length :])
+    with pytest.raises(ValueError, match="does not describe tensors"):
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
+
+
+def test_codes_without_their_scales_are_missing_something(tmp_path):
+    stored, _ = released(CONFIG)
+    for name in ("layers.0.attn.wq_a.scale", "layers.1.ffn.experts.0.w1.scale", "layers.1.engram.embed.scale"):
+        del stored[name]
+    write(tmp_path, stored)
+    with pytest.raises(ValueError, match="3 missing") as error:
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
+    for name in ("layers.0.attn.wq_a.scale", "layers.1.ffn.experts.0.w1.scale", "layers.1.engram.embed.scale"):
+        assert str(error.value).count(name) == 1

@@ -271,3 +271,66 @@ def test_a_cache_costs_the_bytes_of_the_released_formats():
     assert parts["persistent"] + parts["transient"] == sum(
         parts[name] for name in ("entries", "index_keys", "windows", "draft_windows", "open_groups", "history", "spare")
     )
+
+
+def contents(cache):
+    """Everything a cache holds, as bytes and numbers."""
+    stores = [*cache.entries.values(), *cache.index_keys.values()]
+    rings = [*cache.windows, *cache.draft_windows, *cache.open_groups.values(), cache.history]
+    parts = [part.tobytes() for store in (*stores, *rings) for part in store.stored()]
+    return parts, [(r.start, r.end, r.highest) for r in rings], (cache.length, cache.stored, cache.highest)
+
+
+IMAGE = [1] * 6  # types of six tokens inside an image
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, c: m.prefill([1, 2, 3, 96], c, chunk=2), "ids must be 0 … 95; got 1 … 96"),
+        (lambda m, c: m.prefill([1, 2, 3, 96], c, chunk=2, decoder="report"), "ids must be 0 … 95"),
+        (lambda m, c: m.prefill("abc", c), "ids must be one or more integers"),
+        (lambda m, c: m.prefill(None, c), "ids must be one or more integers"),
+        (lambda m, c: m.prefill([1, 2, 3], c, chunk=1.5), "chunk must be 1 or more"),
+        (lambda m, c: m.prefill([1, 2, 3], c, chunk=0), "chunk must be 1 or more"),
+        (lambda m, c: m.prefill([1] * 6, c, types=[-1] * 5, chunk=2), r"types must have the shape of ids, \(6,\)"),
+        (lambda m, c: m.prefill([1] * 6, c, types=[3, 4, 5, 6, 7, 8]), "types must be integers, -1 .* got 3 … 8"),
+        (lambda m, c: m.prefill([1] * 6, c, features=np.ones((6, 32))), "features need types"),
+        (lambda m, c: m.prefill([95] * 6, c, IMAGE, np.ones((5, 32)), chunk=2), r"features must be \(6, 32\)"),
+        (lambda m, c: m.prefill([95] * 6, c, IMAGE, np.ones((8, 32)), chunk=2), r"features must be \(6, 32\)"),
+        (lambda m, c: m.prefill([95] * 6, c, IMAGE, np.full((6, 32), np.nan)), "features must be finite"),
+        (lambda m, c: m.generate([1], 3, temperature=float("nan"), cache=c), "temperature must be 0 or more"),
+        (lambda m, c: m.generate([1], 3, temperature="1", cache=c), "temperature must be 0 or more"),
+        (lambda m, c: m.generate([1], 2.5, cache=c), "max_new_tokens must be 1 or more"),
+        (lambda m, c: m.generate([1], 8, draft_length=1.5, cache=c), "draft_length must be 0 or more"),
+        (lambda m, c: m.generate([1], 3, seed=-1, cache=c), "seed must be 0 or more"),
+        (lambda m, c: m.generate([1], 3, stop=5, cache=c), "stop must be a list"),
+        (lambda m, c: m.generate([1], 3, stop=["a"], cache=c), "stop must be 0 or more"),
+        (lambda _, c: c.rollback(16.5), "length must be"),
+        (lambda _, c: c.prefix(4.0), "length must be"),
+    ],
+)
+def test_a_refused_call_leaves_the_cache_as_it_was(call, message):
+    model = tiny_model()
+    cache = model.new_cache()
+    model.prefill(recorded()["ids"][0][:17], cache)
+    before = contents(cache)
+    with pytest.raises(ValueError, match=message):
+        call(model, cache)
+    assert contents(cache) == before
+
+
+@pytest.mark.parametrize("cache", [None, object()])
+def test_what_is_no_cache_is_refused(cache):
+    with pytest.raises(ValueError, match=r"cache must come from new_cache\(\)"):
+        tiny_model().forward([1], cache)
+
+
+def test_a_quantised_cache_needs_whole_blocks():
+    config = ModelConfig.tiny(head_dim=40, index_head_dim=24)
+    model = models.Model(config, weights.random_weights(config, 0), np.arange(96) // 2)
+    with pytest.raises(ValueError, match=r"head_dim must be a multiple of 32 in a quantised cache.* got 40"):
+        model.new_cache()
+    assert model.prefill([1, 2, 3], model.new_cache(quantized=False)).logits.shape == (3, 96)
+    with pytest.raises(ValueError, match="spare must be 0 or more"):
+        model.new_cache(quantized=False, spare=-1)

@@ -11,6 +11,8 @@ import torch
 
 from deepseek_edu.model import storage, window
 from deepseek_edu.model.span import Span
+from deepseek_edu.reference import checks
+from deepseek_edu.reference.cache import require_storable
 
 
 class Cache:
@@ -26,7 +28,7 @@ class Cache:
         live: keep nothing and pass gradients, for one call from the beginning (training).
 
     Raises:
-        ValueError: a batch below 1, or another generation.
+        ValueError: a batch below 1, a negative spare, or widths that the released formats cannot store.
 
     Attributes:
         lengths: positions that have been processed, int64 [B] on the CPU, as are the others.
@@ -37,11 +39,10 @@ class Cache:
     """
 
     def __init__(self, config, batch=1, quantized=True, dtype=torch.float32, device="cpu", spare=None, live=False):
-        if batch < 1:
-            raise ValueError(f"batch must be 1 or more; got {batch}")
+        checks.count(batch, "batch", 1)
         self.config, self.batch, self.quantized, self.live = config, batch, quantized, live
         self.dtype, self.device = dtype, torch.device(device)
-        self.spare = config.dspark_block_size if spare is None else spare
+        self.spare = config.dspark_block_size if spare is None else checks.count(spare, "spare", 0)
         self.lengths, self.stored, self.highest, self.decoded = (torch.zeros(batch, dtype=torch.int64) for _ in "1234")
         self.newest_index_keys = torch.full((batch,), -1, dtype=torch.int64)
         if quantized:
@@ -59,6 +60,8 @@ class Cache:
 
     def _make_rings(self):
         c = self.config
+        if self.quantized:
+            require_storable(c)
 
         def ring(row_format, size):
             kind = window.LiveRing if self.live else window.Ring
@@ -90,6 +93,12 @@ class Cache:
         """Let a decoder's or draft stage's ring begin at `first` in rows whose last rows it has not seen."""
         ring.start = torch.where(self.decoded == first, ring.start, first)
 
+    def _per_row(self, lengths):
+        lengths = torch.as_tensor(lengths)
+        if lengths.is_floating_point() or lengths.shape not in ((), (self.batch,)):
+            raise ValueError(f"lengths must be one integer or {self.batch}, one for each row; got {lengths.tolist()}")
+        return lengths.to(device="cpu", dtype=torch.int64).expand(self.batch)
+
     def rollback(self, lengths):
         """Forget the positions from lengths[b] on, as if they had never been processed.
 
@@ -99,7 +108,7 @@ class Cache:
         Raises:
             ValueError: more is to be taken back than the spare slots allow.
         """
-        lengths = torch.as_tensor(lengths, dtype=torch.int64).expand(self.batch)
+        lengths = self._per_row(lengths)
         least = (self.highest - self.spare).clamp_min(0)
         wrong = ((lengths < least) | (lengths > self.lengths)).nonzero()
         if len(wrong):
@@ -127,7 +136,7 @@ class Cache:
         Raises:
             ValueError: lengths are no such numbers.
         """
-        lengths = torch.as_tensor(lengths, dtype=torch.int64).expand(self.batch).clone()
+        lengths = self._per_row(lengths).clone()
         ratios = sorted({self.config.compress_ratios[layer] for layer in self.entries})
         if any((lengths % ratio).any() for ratio in ratios) or ((lengths < 0) | (lengths > self.stored)).any():
             raise ValueError(

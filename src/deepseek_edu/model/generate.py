@@ -10,6 +10,7 @@ Source: report, section 2.4.3; DeepSpec `base_evaluator.py`.
 import torch
 
 from deepseek_edu.model import acceptance, dspark, sampling
+from deepseek_edu.model.tiles import padded
 from deepseek_edu.reference.generate import Generation, checked_options
 
 
@@ -35,7 +36,7 @@ def generate(
         ids: [B T] or lists of different lengths, 1 or more tokens each; with a cache, those it does not hold yet.
         max_new_tokens: 1 or more.
         temperature: 0 for greedy.
-        seed: of all draws; what a row draws depends on the rows beside it.
+        seed: of all draws, 0 or more; what a row draws depends on the rows beside it.
         speculative: draft and verify, if the model has draft stages.
         stop: ids that end a text; the configuration's eos_token_id by default.
         cache: Cache to continue, or None for a new quantised one. Afterwards it holds prompts and new tokens but the
@@ -47,10 +48,19 @@ def generate(
         list of Generation, one per row.
 
     Raises:
-        ValueError: an argument out of range.
+        ValueError: an argument out of range; nothing has been fed then, and the cache is as it was.
     """
-    draft_length, stop = checked_options(model.config, max_new_tokens, draft_length, stop)
+    draft_length, stop = checked_options(model.config, max_new_tokens, draft_length, stop, temperature, seed)
+    ids, counts = padded(ids, counts, model.device)
+    if bool((counts < 1).any()):
+        raise ValueError(f"counts must be 1 or more, a text is continued after its last token; got {counts.tolist()}")
     cache = model.new_cache(len(ids)) if cache is None else cache
+    drafting = bool(speculative and len(model.mtp) and draft_length)
+    if drafting and cache.spare < draft_length:
+        raise ValueError(
+            f"cache must have {draft_length} spare positions to take drafts back; it has {cache.spare}; "
+            "make it with model.new_cache(spare=…) or lower draft_length"
+        )
     generator = torch.Generator(model.device).manual_seed(seed)
     output = model.prefill(ids, cache, counts, decoder=decoder, chunk=chunk, logits="last")
     prompts = cache.lengths.clone()
@@ -58,7 +68,7 @@ def generate(
     tokens = sampling.sample(output.last, temperature, generator)  # B
     going = [result.add([int(token)], max_new_tokens, stop) for result, token in zip(results, tokens, strict=True)]
     while any(going):
-        if speculative and len(model.mtp) and draft_length:
+        if drafting:
             step = _speculate(model, tokens, going, cache, temperature, generator, draft_length)
         else:
             logits = model.decode(tokens, cache, counts=[int(row) for row in going]).last

@@ -23,11 +23,12 @@ from deepseek_edu.model.engram import NO_TOKEN, Engram, EngramHash
 from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.moe import MoE
 from deepseek_edu.model.norms import RMSNorm
-from deepseek_edu.model.output import Output, joined
+from deepseek_edu.model.output import Output, joined, require_logits
 from deepseek_edu.model.run import Run
 from deepseek_edu.model.span import Span
-from deepseek_edu.model.tiles import Tail, cut, padded
+from deepseek_edu.model.tiles import Tail, cut, image_input, next_ids, padded
 from deepseek_edu.model.vision import Aligner, VisionTower
+from deepseek_edu.reference import checks
 from deepseek_edu.reference import weights as names
 from deepseek_edu.reference.model import DECODER_ROWS, decoder_rows
 
@@ -137,6 +138,7 @@ class Model(nn.Module):
         Raises:
             ValueError: ids, counts or types do not fit; the message names the argument.
         """
+        require_logits(logits)
         if cache is None:
             batch = len(ids) if hasattr(ids, "__len__") else 1
             cache = Cache(self.config, batch, quantized, self.dtype, self.device, live=True)
@@ -164,12 +166,10 @@ class Model(nn.Module):
         """
         if decoder not in DECODER_ROWS:
             raise ValueError(f"decoder must be one of {', '.join(DECODER_ROWS)}; got {decoder!r}")
-        ids, counts = padded(ids, counts, self.device)
+        require_logits(logits)
+        ids, counts, types, features = self._checked(ids, cache, counts, types, features)
         width = ids.shape[1]
-        chunk = min(width, CHUNK) if chunk is None else chunk
-        if chunk < 1 or not width:
-            raise ValueError(f"chunk must be 1 or more tokens, and ids not empty; got chunk {chunk}, {width} columns")
-        types = None if types is None else torch.as_tensor(types, device=self.device)
+        chunk = min(width, CHUNK) if chunk is None else checks.count(chunk, "chunk", 1)
         pieces = []
         for begin in range(0, width, chunk):
             columns = slice(begin, begin + chunk)
@@ -189,7 +189,7 @@ class Model(nn.Module):
         Returns:
             Output, of inference tensors as with `prefill`.
         """
-        ids = torch.as_tensor(ids, device=self.device)
+        ids = next_ids(ids, self.device)
         return self.forward(ids[:, None] if ids.ndim == 1 else ids, cache, **options)
 
     def generate(self, ids, max_new_tokens, **options):
@@ -198,28 +198,35 @@ class Model(nn.Module):
 
     # Steps of a forward pass
 
-    def _begin(self, ids, cache, counts, types, features):
+    def _checked(self, ids, cache, counts, types, features):
+        """What a call was given, as tensors; refused before the cache is touched."""
         config = self.config
         ids, counts = padded(ids, counts, self.device)
         if ids.min() < 0 or ids.max() >= config.vocab_size:
             raise ValueError(f"ids must be 0 … {config.vocab_size - 1}; got {int(ids.min())} … {int(ids.max())}")
+        if not isinstance(cache, Cache):
+            raise ValueError(f"cache must come from new_cache() of this model; got {type(cache).__name__}")
+        if (cache.dtype, cache.device.type) != (self.dtype, self.device.type):
+            raise ValueError(
+                f"cache must be of {self.dtype} on {self.device}, as the model is; got {cache.dtype} on "
+                f"{cache.device}; use model.new_cache(batch)"
+            )
         if cache.config != config or cache.batch != len(ids):
             raise ValueError(
                 f"cache must be made for this configuration and {len(ids)} rows; it has {cache.batch} rows and "
                 f"{'the same' if cache.config == config else 'another'} configuration; use model.new_cache(batch)"
             )
+        return ids, counts, *image_input(types, features, ids, counts, config.dim)
+
+    def _begin(self, ids, cache, counts, types, features):
+        config = self.config
+        ids, counts, types, features = self._checked(ids, cache, counts, types, features)
         span = cache.span(counts, ids.shape[1])
         embedded, mask = self.embed(ids), None  # B T C
         if types is not None:
-            types = torch.as_tensor(types, device=self.device)
-            if types.shape != ids.shape:
-                raise ValueError(f"types must have the shape of ids, {tuple(ids.shape)}; got {tuple(types.shape)}")
             mask = (types >= 0) & span.valid
-            if features is not None:
-                features = torch.as_tensor(features, dtype=self.dtype, device=self.device)
-                if features.shape != (int(mask.sum()), config.dim):
-                    raise ValueError(f"features must be {(int(mask.sum()), config.dim)}; got {tuple(features.shape)}")
-                embedded = embedded.masked_scatter(mask[..., None], features)
+        if features is not None:
+            embedded = embedded.masked_scatter(mask[..., None], features.to(self.dtype))
         streams = embedded[:, :, None].expand(-1, -1, config.hc_mult, -1)  # B T S C
         pre = mhc.one_hot(*ids.shape, config.hc_mult, self.dtype, self.device)  # B T S
         return streams, pre, span, mask, self._hashes(ids, mask, span, cache)
@@ -238,8 +245,6 @@ class Model(nn.Module):
         hidden = mhc.collapse(run.streams, run.pre)  # B R C
         values = None
         if logits != "none":
-            if logits not in ("all", "last"):
-                raise ValueError(f"logits must be 'all', 'last' or 'none'; got {logits!r}")
             wanted = hidden if logits == "all" else run.span.take_last(hidden, 1)
             values = self.head(self.norm(wanted))
         main_hidden, span = run.main_hidden()

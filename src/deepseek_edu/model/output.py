@@ -29,6 +29,12 @@ class Output:
         return self.span.take_last(self.logits, 1)[:, 0] if self.logits.shape[1] > 1 else self.logits[:, 0]
 
 
+def require_logits(logits):
+    """Raise ValueError unless logits, what a caller asked for, is "all", "last" or "none"."""
+    if logits not in ("all", "last", "none"):
+        raise ValueError(f"logits must be 'all', 'last' or 'none'; got {logits!r}")
+
+
 def joined(outputs, logits):
     """Return one Output for the outputs of a prefill's chunks, in order; its logits are "all", "last" or "none"."""
     counts = torch.stack([output.span.counts for output in outputs]).sum(dim=0)

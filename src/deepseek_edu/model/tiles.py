@@ -15,24 +15,80 @@ def padded(ids, counts, device):
         counts: int [B], tokens of each row, or None for all (of each list).
 
     Raises:
-        ValueError: another shape or type, an empty tile, or counts outside 0 … T.
+        ValueError: another shape or type, an empty tile, or counts that are more than a row has.
     """
     if not isinstance(ids, torch.Tensor):
         try:
             rows = [torch.as_tensor(row) for row in ids]
             lengths = [len(row) for row in rows]
-        except TypeError:
+        except (TypeError, ValueError):
             raise ValueError(f"ids must be [B T]; got {ids!r}; put a single sequence in a list") from None
-        if counts is None:
-            counts = torch.tensor(lengths)
+        if not rows:
+            raise ValueError("ids must be [B T], not empty; got no rows")
+        counts = torch.tensor(lengths) if counts is None else torch.as_tensor(counts)
+        if counts.shape == (len(rows),) and bool((counts.cpu() > torch.tensor(lengths)).any()):
+            raise ValueError(f"counts must be at most {lengths}, what the rows have; got {counts.tolist()}")
         ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
     if ids.ndim != 2 or not ids.numel() or ids.is_floating_point() or ids.dtype == torch.bool:
         raise ValueError(f"ids must be integers [B T], not empty; got shape {tuple(ids.shape)}, type {ids.dtype}")
     batch, width = ids.shape
-    counts = torch.full((batch,), width) if counts is None else torch.as_tensor(counts, dtype=torch.int64).cpu()
-    if counts.shape != (batch,) or bool(((counts < 0) | (counts > width)).any()):
+    counts = torch.full((batch,), width) if counts is None else torch.as_tensor(counts).cpu()
+    if counts.shape != (batch,) or counts.is_floating_point() or bool(((counts < 0) | (counts > width)).any()):
         raise ValueError(f"counts must be {batch} numbers from 0 to {width}; got {counts.tolist()}")
-    return ids.to(device=device, dtype=torch.int64), counts
+    return ids.to(device=device, dtype=torch.int64), counts.to(torch.int64)
+
+
+def next_ids(ids, device):
+    """Return what a caller gave to decode, one token for each row or several, as a tensor [B] or [B T].
+
+    Args:
+        ids: [B] or [B T], tensor or nested list; device: where the tensor is wanted.
+
+    Raises:
+        ValueError: it has another shape or is no array of numbers.
+    """
+    try:
+        ids = torch.as_tensor(ids, device=device)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"ids must be integers [B] or [B T]; got {ids!r}") from None
+    if ids.ndim not in (1, 2):
+        raise ValueError(f"ids must be integers [B] or [B T]; got shape {tuple(ids.shape)}")
+    return ids
+
+
+def image_input(types, features, ids, counts, width):
+    """Return (types int64 [B T], features [n C]) as tensors where the ids are, None for what was not given.
+
+    Args:
+        types: [B T] as a caller gave it, −1 text and 0 … 3 inside an image; or None.
+        features: [n C] as a caller gave it, for the tokens inside images, row by row; or None.
+        ids: int64 [B T]; counts: int64 [B], tokens of each row.
+        width: C.
+
+    Raises:
+        ValueError: shapes or values do not fit, or there are features without types.
+    """
+    if types is None:
+        if features is not None:
+            raise ValueError("features need types, which say where they stand; got none")
+        return None, None
+    types = torch.as_tensor(types, device=ids.device)
+    if types.shape != ids.shape:
+        raise ValueError(f"types must have the shape of ids, {tuple(ids.shape)}; got {tuple(types.shape)}")
+    real = torch.arange(ids.shape[1]) < counts[:, None]  # B T
+    real = real.to(ids.device)
+    own = types[real]
+    if types.is_floating_point() or (own.numel() and (own.min() < -1 or own.max() > 3)):
+        raise ValueError(f"types must be integers, -1 for text and 0 … 3 inside an image; got {own.unique().tolist()}")
+    if features is None:
+        return types, None
+    features = torch.as_tensor(features, device=ids.device)
+    inside = int((own >= 0).sum())
+    if features.shape != (inside, width):
+        raise ValueError(f"features must be {(inside, width)}; got {tuple(features.shape)}")
+    if not bool(features.isfinite().all()):
+        raise ValueError("features must be finite; got an infinity or a NaN")
+    return types, features
 
 
 def cut(types, features, columns, counts):

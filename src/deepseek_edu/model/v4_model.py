@@ -14,12 +14,13 @@ from torch import nn
 from deepseek_edu.model import dspark
 from deepseek_edu.model import generate as generation
 from deepseek_edu.model.linear import Matrix
-from deepseek_edu.model.output import Output, joined
-from deepseek_edu.model.tiles import padded
+from deepseek_edu.model.output import Output, joined, require_logits
+from deepseek_edu.model.tiles import next_ids, padded
 from deepseek_edu.model.v4_attention import Call
 from deepseek_edu.model.v4_block import DraftStage, NextTokenLayer, StreamHead, V4Block
 from deepseek_edu.model.v4_cache import V4Cache
 from deepseek_edu.model.v4_experts import V4MoE
+from deepseek_edu.reference import checks
 from deepseek_edu.reference.v4_model import v4_weight_shapes
 
 ONE_TOKEN_THREADS = 1
@@ -132,8 +133,7 @@ class V4Model(StreamHead):
         Raises:
             ValueError: ids or counts do not fit; the message names the argument.
         """
-        if logits not in ("all", "last", "none"):
-            raise ValueError(f"logits must be 'all', 'last' or 'none'; got {logits!r}")
+        require_logits(logits)
         ids, call = self._begin(ids, cache, counts, quantized)
         routing = [] if with_routing else None
         streams, main_hidden = self._layers(ids, call, routing)
@@ -191,11 +191,10 @@ class V4Model(StreamHead):
         """
         if decoder != "all":
             raise ValueError(f"decoder must be 'all' for V4, which has no encoder; got {decoder!r}")
-        ids, counts = padded(ids, counts, self.device)
+        require_logits(logits)
+        ids, counts = self._checked(ids, cache, counts)
         width = ids.shape[1]
-        chunk = width if chunk is None else chunk
-        if chunk < 1:
-            raise ValueError(f"chunk must be 1 or more tokens; got {chunk}")
+        chunk = width if chunk is None else checks.count(chunk, "chunk", 1)
         outputs = [
             self.forward(ids[:, begin : begin + chunk], cache, (counts - begin).clamp(0, chunk), logits=logits)
             for begin in range(0, width, chunk)
@@ -208,7 +207,7 @@ class V4Model(StreamHead):
 
         A single token on a CPU runs on ONE_TOKEN_THREADS threads.
         """
-        ids = torch.as_tensor(ids, device=self.device)
+        ids = next_ids(ids, self.device)
         alone = ids.numel() == 1 and self.device.type == "cpu"
         with _threads(ONE_TOKEN_THREADS if alone else None):
             return self.forward(ids[:, None] if ids.ndim == 1 else ids, cache, **options)
@@ -224,18 +223,26 @@ class V4Model(StreamHead):
 
     # Steps of a forward pass
 
-    def _begin(self, ids, cache, counts, quantized):
+    def _checked(self, ids, cache, counts):
+        """What a call was given, as tensors; refused before the cache is touched."""
         config = self.config
         ids, counts = padded(ids, counts, self.device)
         if ids.min() < 0 or ids.max() >= config.vocab_size:
             raise ValueError(f"ids must be 0 … {config.vocab_size - 1}; got {int(ids.min())} … {int(ids.max())}")
-        if cache is None:
-            cache = V4Cache(config, len(ids), quantized, self.dtype, self.device, live=True)
+        if not isinstance(cache, V4Cache):
+            raise ValueError(f"cache must come from new_cache() of this model; got {type(cache).__name__}")
         if cache.config != config or cache.batch != len(ids):
             raise ValueError(
                 f"cache must be made for this configuration and {len(ids)} rows; it has {cache.batch} rows and "
                 f"{'the same' if cache.config == config else 'another'} configuration; use model.new_cache(batch)"
             )
+        return ids, counts
+
+    def _begin(self, ids, cache, counts, quantized):
+        if cache is None:
+            batch = len(ids) if hasattr(ids, "__len__") else 1
+            cache = V4Cache(self.config, batch, quantized, self.dtype, self.device, live=True)
+        ids, counts = self._checked(ids, cache, counts)
         return ids, Call(cache.span(counts, ids.shape[1]), cache)
 
     def _layers(self, ids, call, routing):

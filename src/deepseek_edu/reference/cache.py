@@ -12,7 +12,18 @@ Source: report, section 3.2.1; reference `Attention` buffers.
 
 import numpy as np
 
-from deepseek_edu.reference import engram, storage, window
+from deepseek_edu.reference import checks, engram, storage, window
+
+
+def require_storable(config):
+    """Raise ValueError unless rows of a model's entries and index keys consist of whole blocks of 32 numbers."""
+    for name in ("head_dim", "index_head_dim"):
+        width = getattr(config, name)
+        if width % 32:
+            raise ValueError(
+                f"{name} must be a multiple of 32 in a quantised cache, a scale serves 32 numbers; got {width}; "
+                "make the cache with quantized=False"
+            )
 
 
 class Cache:
@@ -24,6 +35,9 @@ class Cache:
         dtype: NumPy type of what is read.
         spare: positions that can be taken back after they were written; by default the draft length.
 
+    Raises:
+        ValueError: a negative spare, or widths that the released formats cannot store.
+
     Attributes:
         length: positions that have been processed.
         stored: positions whose compressed entries exist; above length only while a prefix is replayed.
@@ -32,9 +46,10 @@ class Cache:
 
     def __init__(self, config, quantized=True, dtype=np.float64, spare=None):
         self.config, self.quantized, self.dtype = config, quantized, np.dtype(dtype)
-        self.spare = config.dspark_block_size if spare is None else spare
+        self.spare = config.dspark_block_size if spare is None else checks.count(spare, "spare", 0)
         self.length = self.stored = self.highest = 0
         if quantized:
+            require_storable(config)
             self.window_format = storage.FP8Rows(config.head_dim, dtype)
             self.entry_format = storage.FP4Rows(config.head_dim, "e4m3", 16, dtype)
             self.index_format = storage.FP4Rows(config.index_head_dim, "e8m0", 32, dtype)
@@ -78,7 +93,7 @@ class Cache:
             ValueError: more is to be taken back than the spare slots allow.
         """
         least = max(0, self.highest - self.spare)
-        if not least <= length <= self.length:
+        if not isinstance(length, (int, np.integer)) or not least <= length <= self.length:
             raise ValueError(
                 f"length must be {least} … {self.length}; got {length}; only {self.spare} positions can be taken back; "
                 "make the cache with a larger spare"
@@ -105,7 +120,8 @@ class Cache:
             ValueError: the length is no such number.
         """
         ratios = [self.config.compress_ratios[layer] for layer in self.entries]
-        if not 0 <= length <= self.stored or any(length % ratio for ratio in ratios):
+        whole = isinstance(length, (int, np.integer))
+        if not whole or not 0 <= length <= self.stored or any(length % ratio for ratio in ratios):
             raise ValueError(
                 f"length must be 0 … {self.stored} and a multiple of {sorted(set(ratios))}; got {length}; "
                 "shorten the prefix to whole groups"

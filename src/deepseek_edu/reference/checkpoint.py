@@ -11,6 +11,7 @@ Source: safetensors format; layout of the DeepSeek-V4.1-Flash release.
 """
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,15 @@ ONE_BYTE = {"F8_E4M3", "F8_E8M0", "I8", "U8", "BOOL"}
 """Types whose bytes are codes, or read alike with and without a sign."""
 
 
+def _weight_map(index):
+    """{tensor: shard} of an index file."""
+    try:
+        content = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        return {str(name): str(file) for name, file in content.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{index} is damaged: it holds no weight_map of tensors to shards ({error!r})") from None
+
+
 class Checkpoint:
     """The tensors of a folder, known by their headers and read on demand.
 
@@ -31,14 +41,14 @@ class Checkpoint:
         folder: path with `model.safetensors.index.json` and its shards, or with *.safetensors files.
 
     Raises:
-        ValueError: no shard, a shard that the index names is missing, or a file is no safetensors file.
+        ValueError: no shard, a shard that the index names is missing, or a file is damaged or of another kind.
     """
 
     def __init__(self, folder):
         folder = Path(folder)
         index = folder / "model.safetensors.index.json"
         if index.exists():
-            self.indexed = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+            self.indexed = _weight_map(index)
             files = sorted({folder / name for name in self.indexed.values()})
         else:
             self.indexed, files = None, sorted(folder.glob("*.safetensors"))
@@ -55,13 +65,19 @@ class Checkpoint:
             length = int.from_bytes(stream.read(8), "little")
             if not 2 <= length <= size - 8:
                 raise ValueError(f"{file} is no complete safetensors file: its header would be {length} bytes long")
-            header = json.loads(stream.read(length))
-        for name, entry in header.items():
-            if name != "__metadata__":
-                first, last = entry["data_offsets"]
-                if 8 + length + last > size:
-                    raise ValueError(f"{file} is truncated: {name} ends at byte {8 + length + last} of {size}")
-                self.tensors[name] = (file, entry["dtype"], tuple(entry["shape"]), 8 + length + first, last - first)
+            content = stream.read(length)
+        try:
+            header = {name: entry for name, entry in json.loads(content).items() if name != "__metadata__"}
+            places = {name: (e["dtype"], tuple(e["shape"]), *e["data_offsets"]) for name, e in header.items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{file} is damaged: its header does not describe tensors ({error!r})") from None
+        for name, (dtype, shape, first, last) in places.items():
+            if 8 + length + last > size:
+                raise ValueError(f"{file} is truncated: {name} ends at byte {8 + length + last} of {size}")
+            wide = 1 if dtype in ONE_BYTE else 2 if dtype == "BF16" else np.dtype(PLAIN.get(dtype, "u1")).itemsize
+            if first < 0 or (last - first != math.prod(shape) * wide and dtype in (*PLAIN, *ONE_BYTE, "BF16")):
+                raise ValueError(f"{file} is damaged: {name} of shape {list(shape)} has bytes {first} … {last}")
+            self.tensors[name] = (file, dtype, shape, 8 + length + first, last - first)
 
     def raw(self, name):
         """Return the stored numbers: uint8 for one-byte formats, float32 for BF16, else the type of the file.
@@ -98,6 +114,11 @@ class Checkpoint:
         scale = f"{name.removesuffix('weight')}scale"
         return scale if name.endswith(".weight") and scale in self.tensors else None
 
+    def lacks_scale(self, name):
+        """Return whether the tensor of this name holds codes that mean nothing without scales, and has none."""
+        dtype = self.tensors[name][1] if name in self.tensors else ""
+        return dtype in ("F8_E4M3", "I8", "U8") and name.endswith(".weight") and self.scale_of(name) is None
+
     def read(self, name, keep_scale=False):
         """Return a tensor as numbers: float32 for quantised ones.
 
@@ -128,6 +149,8 @@ def check_checkpoint(checkpoint, shapes, optional=("vision.", "aligner.", "image
     """
     scales = {checkpoint.scale_of(name) for name in checkpoint.tensors}
     missing = [name for name in shapes if name not in checkpoint.tensors and not name.startswith(tuple(optional))]
+    unscaled = [f"{name.removesuffix('weight')}scale" for name in shapes if checkpoint.lacks_scale(name)]
+    missing += [scale for scale in unscaled if scale not in shapes]
     unknown = [name for name in checkpoint.tensors if name not in shapes and name not in scales]
     wrong = [
         f"{name} {checkpoint.logical_shape(name)} (expected {shape})"

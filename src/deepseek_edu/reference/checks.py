@@ -53,3 +53,68 @@ def integers(x, name, largest):
         found = x.dtype if x.dtype.kind not in "iu" else f"{x.min()} … {x.max()}"
         raise ValueError(f"{name} must be integers 0 … {largest}; got {found}; encode the numbers first")
     return x.astype(np.uint8)
+
+
+def count(value, name, least):
+    """Return value, an integer, least or more.
+
+    Args:
+        value: anything.
+        name: the argument's name in the caller, for the message.
+        least: lowest value allowed.
+
+    Raises:
+        ValueError: it is another type or too low.
+    """
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ValueError(f"{name} must be {least} or more{'' if whole else ', an integer'}; got {value!r}")
+    return int(value)
+
+
+def token_ids(ids, vocabulary):
+    """Return the ids of one sequence as an array: integers [T], T at least 1.
+
+    Args:
+        ids: [T] of any kind that NumPy reads, as a caller gave it.
+        vocabulary: V; ids are 0 … V − 1.
+
+    Raises:
+        ValueError: another shape or type, no ids, or one out of range.
+    """
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu":
+        raise ValueError(f"ids must be one or more integers in a list; got shape {ids.shape}, type {ids.dtype}")
+    if ids.min() < 0 or ids.max() >= vocabulary:
+        raise ValueError(f"ids must be 0 … {vocabulary - 1}; got {ids.min()} … {ids.max()}")
+    return ids
+
+
+def image_input(types, features, ids, width):
+    """Return (types [T], features [n C]) of a prompt with images as arrays, None for what was not given.
+
+    Args:
+        types: [T] as a caller gave it, −1 text and 0 … 3 inside an image; or None.
+        features: [n C] as a caller gave it, one row for each token inside an image; or None.
+        ids: [T].
+        width: C.
+
+    Raises:
+        ValueError: shapes or values do not fit, or there are features without types.
+    """
+    if types is None:
+        if features is not None:
+            raise ValueError("features need types, which say where they stand; got none; see vision.image_span")
+        return None, None
+    types = np.asarray(types)
+    if types.shape != ids.shape:
+        raise ValueError(f"types must have the shape of ids, {ids.shape}; got {types.shape}")
+    if types.dtype.kind not in "iu" or types.min() < -1 or types.max() > 3:
+        found = types.dtype if types.dtype.kind not in "iu" else f"{types.min()} … {types.max()}"
+        raise ValueError(f"types must be integers, -1 for text and 0 … 3 inside an image; got {found}")
+    if features is None:
+        return types, None
+    features, expected = np.asarray(features), (int((types >= 0).sum()), width)
+    if features.shape != expected:
+        raise ValueError(f"features must be {expected}; got {features.shape}")
+    return types, real_numbers(features, "features")

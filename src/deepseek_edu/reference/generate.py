@@ -8,11 +8,12 @@ At temperature 0 the text is the same as without drafts; above it has the same d
 Source: report, section 2.4.3; DeepSpec `base_evaluator.py`.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from deepseek_edu.reference import acceptance, dspark, sampling
+from deepseek_edu.reference import acceptance, checks, dspark, sampling
 
 
 @dataclass
@@ -33,22 +34,25 @@ class Generation:
         return len(self.ids) < limit and not self.stopped
 
 
-def checked_options(config, max_new_tokens, draft_length, stop):
+def checked_options(config, max_new_tokens, draft_length, stop, temperature, seed):
     """Return (drafts to verify in a step, set of ids that end a text) with the defaults of a ModelConfig filled in.
 
     Args:
-        max_new_tokens, draft_length, stop: as in `generate`.
+        max_new_tokens, draft_length, stop, temperature, seed: as in `generate`.
 
     Raises:
-        ValueError: max_new_tokens or draft_length is out of range.
+        ValueError: one of them is out of range or of another type.
     """
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be 1 or more; got {max_new_tokens}")
+    checks.count(max_new_tokens, "max_new_tokens", 1)
+    checks.count(seed, "seed", 0)
+    sampling.check_temperature(temperature)
     block = config.dspark_block_size
-    draft_length = block if draft_length is None else draft_length
-    if not 0 <= draft_length <= block:
+    draft_length = block if draft_length is None else checks.count(draft_length, "draft_length", 0)
+    if draft_length > block:
         raise ValueError(f"draft_length must be 0 … {block}; got {draft_length}")
-    return draft_length, {config.eos_token_id} if stop is None else set(stop)
+    if stop is not None and (isinstance(stop, str) or not isinstance(stop, Iterable)):
+        raise ValueError(f"stop must be a list of ids, empty to go on to max_new_tokens; got {stop!r}")
+    return draft_length, {config.eos_token_id} if stop is None else {checks.count(id_, "stop", 0) for id_ in stop}
 
 
 def generate(
@@ -73,7 +77,7 @@ def generate(
         ids: prompt [T], 1 or more tokens; with a cache, those that it does not hold yet.
         max_new_tokens: 1 or more.
         temperature: 0 for greedy.
-        seed: of all draws.
+        seed: of all draws, 0 or more.
         speculative: draft and verify, if the model has draft stages.
         stop: ids that end the text; the configuration's eos_token_id by default.
         cache: Cache to continue, or None for a new quantised one. Afterwards it holds the prompt and all new tokens
@@ -86,9 +90,9 @@ def generate(
         Generation.
 
     Raises:
-        ValueError: an argument out of range.
+        ValueError: an argument out of range; nothing has been fed then, and the cache is as it was.
     """
-    draft_length, stop = checked_options(model.config, max_new_tokens, draft_length, stop)
+    draft_length, stop = checked_options(model.config, max_new_tokens, draft_length, stop, temperature, seed)
     rng = np.random.default_rng(seed)
     cache = model.new_cache() if cache is None else cache
     if speculative and cache.spare < draft_length:

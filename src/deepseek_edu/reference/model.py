@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepseek_edu.reference import block, csa2, dspark, engram, mhc, moe, norms, rope
+from deepseek_edu.reference import block, checks, csa2, dspark, engram, mhc, moe, norms, rope
 from deepseek_edu.reference import cache as caches
 from deepseek_edu.reference import generate as generation
 from deepseek_edu.reference import weights as names
@@ -116,10 +116,8 @@ class Model:
         """
         if decoder not in DECODER_ROWS:
             raise ValueError(f"decoder must be one of {', '.join(DECODER_ROWS)}; got {decoder!r}")
-        ids = np.asarray(ids)
-        chunk = len(ids) if chunk is None else chunk
-        if chunk < 1:
-            raise ValueError(f"chunk must be 1 or more tokens, and ids not empty; got chunk {chunk}, {len(ids)} ids")
+        ids, types, features = self._checked(ids, cache, types, features)
+        chunk = len(ids) if chunk is None else checks.count(chunk, "chunk", 1)
         pieces = [slice(first, first + chunk) for first in range(0, len(ids), chunk)]
         if decoder == "all":
             for piece in pieces:
@@ -146,25 +144,22 @@ class Model:
 
     # Steps of a forward pass
 
-    def _begin(self, ids, cache, types, features):
-        ids = np.asarray(ids)
-        if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu":
-            raise ValueError(f"ids must be one or more integers in a list; got shape {ids.shape}, type {ids.dtype}")
-        if ids.min() < 0 or ids.max() >= self.config.vocab_size:
-            raise ValueError(f"ids must be 0 … {self.config.vocab_size - 1}; got {ids.min()} … {ids.max()}")
+    def _checked(self, ids, cache, types, features):
+        """What a call was given, as arrays; refused before the cache is touched."""
+        ids = checks.token_ids(ids, self.config.vocab_size)
+        types, features = checks.image_input(types, features, ids, self.config.dim)
+        if not isinstance(cache, caches.Cache):
+            raise ValueError(f"cache must come from new_cache() of a NumPy model; got {type(cache).__name__}")
         if cache.config != self.config:
             raise ValueError("cache belongs to another configuration; make it with model.new_cache()")
-        mask = None
+        return ids, types, features
+
+    def _begin(self, ids, cache, types, features):
+        ids, types, features = self._checked(ids, cache, types, features)
+        mask = None if types is None else types >= 0
         embedded = self.embed[ids]  # T C
-        if types is not None:
-            types = np.asarray(types)
-            if types.shape != ids.shape:
-                raise ValueError(f"types must have the shape of ids, {ids.shape}; got {types.shape}")
-            mask = types >= 0
-            if features is not None:
-                if np.shape(features) != (mask.sum(), self.config.dim):
-                    raise ValueError(f"features must be {(int(mask.sum()), self.config.dim)}; got {np.shape(features)}")
-                embedded[mask] = features
+        if features is not None:
+            embedded[mask] = features
         hashes = None
         if self.hash is not None:
             compressed = self.hash.compress(ids, mask)  # T
@@ -314,7 +309,6 @@ def _cut(types, features, piece):
     """The types and features of one chunk; features are counted by the image tokens before it."""
     if types is None:
         return None, None
-    types = np.asarray(types)
     if features is None:
         return types[piece], None
     before = int((types[: piece.start] >= 0).sum())

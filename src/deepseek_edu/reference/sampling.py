@@ -6,12 +6,20 @@ probability p_v. At temperature 0 the most likely token is taken, the lower id o
 Source: reference `sample`; temperatures below 1e-5 are greedy there in verification.
 """
 
+from numbers import Real
+
 import numpy as np
 
 from deepseek_edu.reference import activations
 
 GREEDY_BELOW = 1e-5
 """Temperatures below this count as 0."""
+
+
+def check_temperature(temperature):
+    """Raise ValueError unless a temperature is a number, 0 or more and finite."""
+    if not isinstance(temperature, Real) or not 0 <= temperature < np.inf:
+        raise ValueError(f"temperature must be 0 or more and finite; got {temperature!r}; 0 is greedy")
 
 
 def probabilities(logits, temperature):
@@ -30,8 +38,7 @@ def probabilities(logits, temperature):
     >>> probabilities(np.array([0.0, 1.0, 1.0]), 0).tolist()
     [0.0, 1.0, 0.0]
     """
-    if not 0 <= temperature < np.inf:
-        raise ValueError(f"temperature must be 0 or more and finite; got {temperature}; 0 is greedy")
+    check_temperature(temperature)
     logits = np.asarray(logits)
     if temperature < GREEDY_BELOW:
         return np.eye(logits.shape[-1])[logits.argmax(axis=-1)]
