@@ -19,12 +19,13 @@ from collections import Counter
 
 import numpy as np
 
-COLOURS = ("red", "blue", "green", "yellow", "black")
-SHAPES = ("circle", "square", "star", "arrow")
-DIRECTIONS = ("left", "right", "up", "down")
-TIMES = ("once", "twice", "thrice")
-START, END = "<start>", "<end>"
+COLOURS = ("red", "blue", "green", "yellow", "black")  # what a thing has, and what it can be painted in
+SHAPES = ("circle", "square", "star", "arrow")  # the things
+DIRECTIONS = ("left", "right", "up", "down")  # where they are moved
+TIMES = ("once", "twice", "thrice")  # how often
+START, END = "<start>", "<end>"  # tokens before the first word and after the last
 VOCABULARY = (START, END, "move", "paint", "the", "then", "it", *COLOURS, *SHAPES, *DIRECTIONS, *TIMES)
+"""All tokens; a token's id is its place here."""
 
 _IDS = {word: id for id, word in enumerate(VOCABULARY)}
 

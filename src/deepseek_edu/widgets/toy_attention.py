@@ -34,7 +34,7 @@ _ORDER = ("first", "second", "third")
     grid=("mask", "run"),
 )
 def toy_attention(
-    step: Slider(1, 8, 1, "Line", look="steps", names=tuple(f"{n} {line.name}" for n, line in enumerate(LINES, 1))) = 1,
+    step: Slider(1, 8, 1, "Line", look="steps", names=tuple(f"{n} {line.name}" for n, line in enumerate(LINES, 1))) = 6,
     mask: Toggle("Causal mask") = True,
     run: Choice({"typed": "as typed", "changed": "with one token changed"}, "Ids", look="segments") = "typed",
     which: Choice(

@@ -82,7 +82,7 @@ def lists() -> tuple[list[str], list[str]]:
 @remembered(1)
 def references() -> tuple[Reference, ...]:
     """The predictors to compare with, the worst first. Counts are of the training list, losses of the held-out one."""
-    train, held_out, probed = (language.encode(texts) for texts in (*lists(), RECORD["probed"]))
+    train, tokens = (language.encode(texts) for texts in lists())
     size = len(language.VOCABULARY)
     found = []
     for name, table in (
@@ -90,17 +90,17 @@ def references() -> tuple[Reference, ...]:
         ("word counts (unigram)", language.unigram(train, size)),
         ("pair counts (bigram)", language.bigram(train, size)),
     ):
-        found.append(_reference(name, *(language.predicted(table, tokens) for tokens in (held_out, probed))))
+        found.append(_reference(name, language.predicted(table, tokens)))
     for name, rule in (("the language without its colour rule", False), (BEST, True)):
         everything = language.encode(language.sentences(rule))
-        shares = (language.predicted_by_the_language(tokens, everything) for tokens in (held_out, probed))
-        found.append(_reference(name, *shares))
+        found.append(_reference(name, language.predicted_by_the_language(tokens, everything)))
     return tuple(found)
 
 
-def _reference(name: str, held_out: np.ndarray, probed: np.ndarray) -> Reference:
-    loss = round(language.cross_entropy(held_out), 9)
-    rows = tuple(tuple(round(float(p), 7) for p in row) for row in probed)
+def _reference(name: str, shares: np.ndarray) -> Reference:
+    loss = round(language.cross_entropy(shares), 9)
+    places = [lists()[1].index(text) for text in RECORD["probed"]]
+    rows = tuple(tuple(round(float(p), 7) for p in shares[place]) for place in places)
     return Reference(name, loss, round(language.perplexity(loss), 7), rows)
 
 
