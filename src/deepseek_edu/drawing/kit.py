@@ -33,6 +33,7 @@ KINDS = {
     "changed": "changed",
     "error": "error",
 }
+_NARROW = frozenset("iljtfrI .,:;'’()-")
 READABLE = 0.55  # the strongest shade that text in ink can stand on
 
 
@@ -246,12 +247,17 @@ def heading(canvas: Canvas, x: float, y: float, words: str, note: str = "") -> f
     """A line of bold text with a lighter note behind it. Returns the y below."""
     canvas.text(x, y + 14, words, "k-text--strong", "start")
     if note:
-        after = x + text_width(words) + 10
+        after = x + _bold_width(words) + 9
         if after + text_width(note, SMALL) > canvas.width:
             canvas.text(x, y + 29, note, "k-muted", "start", SMALL)
             return y + 38
         canvas.text(after, y + 14, note, "k-muted", "start", SMALL)
     return y + 23
+
+
+def _bold_width(words: str) -> float:
+    """How wide bold text is, letter by letter: close enough to set a note behind it."""
+    return FONT * sum(0.3 if c in _NARROW else 0.92 if c in "mwMW" else 0.7 if c.isupper() else 0.6 for c in words)
 
 
 def _unit(value: float) -> float:

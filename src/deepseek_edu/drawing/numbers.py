@@ -43,6 +43,15 @@ def show(value: float, digits: int = 5) -> str:
     return sign + _trim(f"{size:.{max(0, digits - 1 - power)}f}")
 
 
+def grouped(value: float, places: int = 0) -> str:
+    """A large number in groups of three, with spaces that do not break.
+
+    >>> grouped(1048576).replace("\u00a0", " "), grouped(96)
+    ('1 048 576', '96')
+    """
+    return f"{value:,.{places}f}".replace(",", "\u00a0")
+
+
 def fixed(value: float, places: int) -> str:
     """A number with a fixed count of decimals and a true minus, for outputs that must not jump in width.
 

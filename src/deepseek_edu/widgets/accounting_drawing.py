@@ -12,7 +12,7 @@ GROUPS = (("k-parameters", "matrices"), ("k-hidden", "attention over entries"), 
 
 def spaced(number: float) -> str:
     """A count with a space between thousands."""
-    return f"{number:,.2f}".replace(",", "\u202f").rstrip("0").rstrip(".")
+    return f"{number:,.2f}".replace(",", "\u00a0").rstrip("0").rstrip(".")
 
 
 def squares_picture(per_token: Mapping[str, float]) -> Picture:

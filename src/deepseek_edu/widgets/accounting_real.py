@@ -20,7 +20,7 @@ def config_of(model: str) -> ModelConfig:
 
 def grouped(number: float, places: int = 0) -> str:
     """A number with a space between thousands."""
-    return f"{number:,.{places}f}".replace(",", "\u202f")
+    return f"{number:,.{places}f}".replace(",", "\u00a0")
 
 
 def binary(count: float) -> str:

@@ -20,7 +20,7 @@ def toy_picture(toy: choices.Toy, chosen: tuple[int, ...], counted: list[tuple[s
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
         with canvas.group():
-            items = [("k-box k-global", "stored"), ("k-box k-box--off", "read from an owner")]
+            items = [("k-box k-global", "stored, in bytes"), ("k-box k-box--off", "read from an owner")]
             y = kit.legend(canvas, [*items, ("k-result", "read for one query")]) + 4
         y = _grid(canvas, toy, chosen, y)
         y = _bars(canvas, counted, y + 10)
@@ -55,10 +55,10 @@ def _grid(canvas: Canvas, toy: choices.Toy, chosen: tuple[int, ...], y: float) -
         mine = owner == layer
         with canvas.group(0, y):
             canvas.text(0, 22, f"layer {layer}", "k-label", "start")
-            words = f"{bytes_of_owner} B" if mine else f"0 B, reads {owner}"
+            words = f"{bytes_of_owner} B" if mine else f"0 B, reads layer {owner}"
             if canvas.narrow and not mine:
-                canvas.text(canvas.width, 15, "0 B", "k-muted", "end", SMALL)
-                canvas.text(canvas.width, 30, f"reads {owner}", "k-muted", "end", SMALL)
+                canvas.text(canvas.width, 15, "0 B, reads", "k-muted", "end", SMALL)
+                canvas.text(canvas.width, 30, f"of layer {owner}", "k-muted", "end", SMALL)
             else:
                 canvas.text(canvas.width, 22, words, "k-text--strong" if mine else "k-muted", "end")
             canvas.line(left, ROW - 1, canvas.width, ROW - 1, "k-grid")

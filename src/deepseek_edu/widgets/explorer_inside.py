@@ -188,7 +188,7 @@ def _strip(canvas: Canvas, shown: Shown) -> None:
     else:
         kit.heat(canvas, 0, 0, [_steps(shown.values)], cell, shown.kind, 1.0, 28)
     for index in shown.marks:
-        kit.ring(canvas, index * cell + 1, 0, cell - 2, 28, "k-changed", 2.5)
+        kit.ring(canvas, index * cell + 1, 0, cell - 2, 28, "k-selected", 2.5)
 
 
 def _steps(values: Sequence[float]) -> list[float]:

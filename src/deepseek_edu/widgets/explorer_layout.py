@@ -158,7 +158,7 @@ def _parts(plans: list, limit: int) -> list[list]:
 def thousands(value: int) -> str:
     """An integer with thin spaces between groups of three digits.
 
-    >>> thousands(129280).replace("\u2009", " "), thousands(96)
+    >>> thousands(129280).replace("\u00a0", " "), thousands(96)
     ('129 280', '96')
     """
-    return f"{value:,}".replace(",", "\u2009")
+    return f"{value:,}".replace(",", "\u00a0")

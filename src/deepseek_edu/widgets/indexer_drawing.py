@@ -69,9 +69,9 @@ def heads_picture(queries, weights, keys, products, counted, scores, chosen: lis
         canvas = Canvas(width, 0)
         narrow = canvas.narrow
         row = 34
-        entry, heads = (0, (44, 132)) if narrow else (0, (190, 345))
-        room = 82 if narrow else 140
-        middle, half = (280, 58) if narrow else (602, 78)
+        entry, heads = (0, (44, 132)) if narrow else (0, (180, 362))
+        room = 82 if narrow else 150
+        middle, half = (280, 58) if narrow else (626, 78)
         with canvas.group():
             words = [
                 ("k-global", "index key"),

@@ -32,12 +32,12 @@ STEPS = (
     "6 Third layer",
 )
 FIRST_EXPONENT = 10
-CONTEXTS = tuple(f"{2**k:,}".replace(",", " ") for k in range(FIRST_EXPONENT, 21))
+CONTEXTS = tuple(f"{2**k:,}".replace(",", "\u00a0") for k in range(FIRST_EXPONENT, 21))
 ORDER = ("first", "second", "third")
 
 
 def _spaced(value: int) -> str:
-    return f"{value:,}".replace(",", " ")
+    return f"{value:,}".replace(",", "\u00a0")
 
 
 def _found(scores, seen: int, k: int, pool=None) -> Found:
@@ -60,13 +60,14 @@ def hierarchy(example: str, step: int, kept: int, seen: int) -> View:
     candidates = [j for j in range(seen) if pool[j]]
     blocks = sorted({j // BLOCK for j in range(count) if pool[j]})
     newest = (seen - 1) // BLOCK if seen else None
+    lost = sum(len(layer.lost) for layer in layers[1 : max(1, step - 3)])
     words = _hierarchy_words(toy.first, layers, step, blocks, newest, candidates, seen)
     metrics = Metrics(
         (
             Metric("Positions scored first", seen, note=f"of {count}; the others lie ahead of the query"),
             Metric("Blocks kept", len(blocks), note=f"of {-(-seen // BLOCK)} with a readable position"),
             Metric("Candidates", len(candidates), note="all that later layers score", role="result"),
-            Metric("Lost so far", sum(len(layer.lost) for layer in layers[1 : max(1, step - 3)]), role="error"),
+            Metric("Lost so far", lost, role="error" if lost else ""),
         ),
         "Candidate pool",
     )
@@ -79,7 +80,9 @@ def hierarchy(example: str, step: int, kept: int, seen: int) -> View:
         ),
         folded=True,
     )  # fmt: skip
-    summary = f"{STEPS[step - 1][2:]}, {seen} of {count} positions readable, {kept} blocks in the pool. {words[0]}"
+    summary = (
+        f"{STEPS[step - 1][2:]}, {seen} of {count} positions readable, {kept} blocks in the pool. {' '.join(words)}"
+    )
     picture = hierarchy_picture(layers, step, pool, seen, newest, toy.chosen)
     return View((picture, metrics, *(Prose(text, "warn" if i else "") for i, text in enumerate(words)), table), summary)
 
@@ -198,7 +201,8 @@ def real(index: int) -> View:
         folded=True,
     )
     summary = (
-        f"At {CONTEXTS[index]} tokens layer {source[0]} scores {source[4]} keys and each of {len(later)} later layers "
-        f"{later[0][4]}; all choosing layers together score {total}, without a pool {free}."
+        f"At {CONTEXTS[index]} tokens layer {source[0]} scores {_spaced(source[4])} keys and each of {len(later)} "
+        f"later layers {_spaced(later[0][4])}; all choosing layers together score "
+        f"{_spaced(total)}, without a pool {_spaced(free)}."
     )
     return View((work_picture(rows, most), metrics, prose, table), summary)

@@ -248,7 +248,7 @@ def work_picture(rows, most: int) -> Picture:
                 if readable > scored:
                     canvas.rect(0, 5, full, 16, "k-box k-box--off", 2)
                 canvas.rect(0, 5, part, 16, "k-hidden", 2)
-                canvas.text(width - left, 17, f"{scored:,}".replace(",", " "), "k-text--strong", "end")
+                canvas.text(width - left, 17, f"{scored:,}".replace(",", "\u00a0"), "k-text--strong", "end")
             y += 29
         canvas.height = y + 2
         return canvas

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deepseek_edu.drawing.numbers import grouped
 from deepseek_edu.reference import toy_attention
 
 from .contract import Choice, Slider, Text, View, widget
@@ -74,7 +75,7 @@ def kv_cache(
     ) = "right",
     ids: Text(
         24,
-        "Three ids of the prompt, then two to decode",
+        "Three prompt ids, two to decode",
         pattern=rf"\s*{_ID}(\s+{_ID}){{4}}\s*",
         expected="five whole numbers from 0 to 255 with spaces between them",
         samples=("0 255 128 7 7", "5 5 5 5 5", "200 13 44 91 1"),
@@ -85,7 +86,7 @@ def kv_cache(
         EXPONENTS[-1],
         1,
         "Tokens before the new one",
-        names=tuple(f"{2**k:,}".replace(",", " ") for k in EXPONENTS),
+        names=tuple(f"{2**k:,}".replace(",", "\u00a0") for k in EXPONENTS),
         when=BYTES,
     ) = 7,
 ) -> View:
@@ -231,7 +232,8 @@ def _bytes(context: int) -> View:
         "square. These are counts; time also depends on how fast the cache can be read."
     )
     summary = (
-        f"From {sizes[0]} to {sizes[1]} tokens the cache grows from {bytes_[0]} to {bytes_[1]} bytes; one more token "
+        f"From {grouped(sizes[0])} to {grouped(sizes[1])} tokens the cache grows from {grouped(bytes_[0])} to "
+        f"{grouped(bytes_[1])} bytes; one more token "
         f"costs {totals[True][1] / totals[True][0]:.2f} times the multiplications with the cache, "
         f"{totals[False][1] / totals[False][0]:.2f} times without."
     )

@@ -16,7 +16,7 @@ def steps_picture(steps: tuple, number: int) -> Picture:
         side = 88 if canvas.narrow else 190
         cell = (width - left - side) // len(ids)
         with canvas.group():
-            items = [("k-changed", "made in this step"), ("k-local", "reused"), ("k-box k-box--off", "not there yet")]
+            items = [("k-changed", "made in this step"), ("k-local", "kept"), ("k-box k-box--off", "not there yet")]
             y = kit.legend(canvas, items)
         y = _head(canvas, ids, prompt, left, cell, y + 4)
         for index, step in enumerate(steps, 1):
@@ -72,7 +72,7 @@ def _step(canvas, step, index: int, number: int, count: int, left: float, cell: 
                 canvas.rect(x, y, cell - 2, ROW - 6, style, 3)
             else:
                 canvas.rect(x, y, cell - 2, ROW - 6, "k-local", 3, 0.4)
-            canvas.text(x + cell / 2 - 1, y + 18, "new" if new else "reused", size=SMALL)
+            canvas.text(x + cell / 2 - 1, y + 18, "new" if new else "kept", size=SMALL)
     side = left + count * cell + 12
     if done:
         with canvas.group():
@@ -131,4 +131,4 @@ def doubling_picture(sizes: tuple, bytes_: tuple, totals: dict) -> Picture:
 
 
 def _spaced(value: int) -> str:
-    return f"{value:,}".replace(",", " ")
+    return f"{value:,}".replace(",", "\u00a0")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed, grouped, show
 
 _CELL, _TALL, _AREA = 80.0, 28.0, 324.0
 
@@ -53,7 +53,7 @@ class Quantity:
 
 def digits(value: float) -> str:
     """A number as the walk prints it: whole numbers whole, others with four decimals."""
-    return show(value, 7) if value == int(value) else fixed(value, 4)
+    return (grouped(value) if value >= 10000 else show(value, 7)) if value == int(value) else fixed(value, 4)
 
 
 def stop_picture(
@@ -148,7 +148,7 @@ def entries_picture(counts: dict[str, int], visible: int) -> Picture:
             (
                 name,
                 math.log2(count),
-                f"{count:,}".replace(",", "\u2009"),
+                f"{count:,}".replace(",", "\u00a0"),
                 "k-global" if name != "Window only" else "k-local",
             )
             for name, count in counts.items()

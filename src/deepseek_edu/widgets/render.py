@@ -54,13 +54,19 @@ def _table(part: Table) -> str:
         cells_html = "".join(f"<td>{cell}</td>" for cell in cells[1:])
         body.append(f'<tr{selected}><th scope="row">{cells[0]}</th>{cells_html}</tr>')
     caption = escape(part.caption)
+    wordy = "".join(f" edu-table--{i + 1}" for i in range(1, len(part.columns)) if _wordy(part.rows, i))
     scroll = (
-        f'<div class="edu-scroll" role="region" tabindex="0" aria-label="{caption}"><table class="edu-table">'
+        f'<div class="edu-scroll" role="region" tabindex="0" aria-label="{caption}"><table class="edu-table{wordy}">'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
     )
     if part.folded:
         return f'<details class="edu-details"><summary>{caption}</summary>{scroll}</details>'
     return f'<p class="edu-table__caption">{caption}</p>{scroll}'
+
+
+def _wordy(rows: tuple[tuple, ...], column: int) -> bool:
+    """Whether a column holds words, which read from the left, and not figures."""
+    return all(isinstance(row[column], str) and any(c.isalpha() for c in row[column]) for row in rows)
 
 
 def _prose(part: Prose) -> str:

@@ -79,9 +79,14 @@ def _metrics(setting, fed, run, needed, cut, persistent, windows) -> Metrics:
     every = "exact whatever the window holds" if not needed else f"layers × window is {whole}"
     return Metrics(
         (
-            Metric("Tokens replayed", fed, unit=f"of {setting.hit}", note=f"the window is {setting.window}"),
             Metric("All windows exact from", needed, unit="tokens", note=f"measured; {every}"),
-            Metric("Error after replay", run.divergence, _nats(run.divergence), note=_MEAN, role="error"),
+            Metric(
+                "Error after replay",
+                run.divergence,
+                _nats(run.divergence),
+                note=f"of {fed} tokens; {_MEAN}",
+                role="error" if run.divergence else "result",
+            ),
             Metric(
                 "Prompt cut instead",
                 cut,
@@ -204,7 +209,7 @@ def _full_size() -> Table:
         ("Exact replay, layers × window", layers * window, "tokens, the report's count"),
         ("Exact replay, layers × (window − 1)", layers * (window - 1), "tokens, what is enough"),
     )
-    text = tuple(("", f"{value:,.0f}".replace(",", " "), "") for _, value, _ in rows)
+    text = tuple(("", f"{value:,.0f}".replace(",", "\u00a0"), "") for _, value, _ in rows)
     return Table("The same at full size", ("What", "Count", "Unit"), rows, text, folded=True)
 
 

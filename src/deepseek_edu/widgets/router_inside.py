@@ -7,7 +7,7 @@ import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import linear
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed, grouped, show
 from deepseek_edu.reference import moe
 
 from .parts import Metric, Metrics, Prose, View
@@ -53,8 +53,13 @@ def inside(gate: float, up: float, limit: float) -> View:
         (
             Metric("Leaves the neuron", now["hidden"], _short(now["hidden"]), role="result"),
             Metric("Without the clamps", now["free"], _short(now["free"])),
-            Metric("Neurons like this in one expert", inner, f"{inner:,}", note=f"{dim:,} numbers in, {dim:,} out"),
-            Metric("Numbers in one expert", 3 * dim * inner, f"{3 * dim * inner:,}", note="w1, w3 and w2"),
+            Metric(
+                "Neurons like this in one expert",
+                inner,
+                grouped(inner),
+                note=f"{grouped(dim)} numbers in, {grouped(dim)} out",
+            ),
+            Metric("Numbers in one expert", 3 * dim * inner, grouped(3 * dim * inner), note="w1, w3 and w2"),
         ),
         "One neuron",
     )

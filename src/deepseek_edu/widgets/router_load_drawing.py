@@ -25,7 +25,12 @@ def load_picture(names, step: int, assigned: list[list[int]], loads: list[list[i
         canvas = Canvas(width, 0)
         narrow = canvas.narrow
         with canvas.group():
-            items = [("k-box k-hidden", "token"), ("k-box k-changed", "moved in this step"), ("k-parameters", "bias")]
+            items = [
+                ("k-mark", "even load"),
+                ("k-box k-hidden", "token"),
+                ("k-box k-changed", "moved in this step"),
+                ("k-parameters", "bias"),
+            ]
             y = kit.legend(canvas, items) + 4
         left, cell = (66, 22.0) if narrow else (78, 29.0)
         row = 54 if narrow else 38

@@ -6,7 +6,7 @@ tensors of the tiny model before and after a change, one key and one value by ha
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import grouped, show
 from deepseek_edu.reference import toy_attention
 
 from . import state_homes_runs as runs
@@ -85,7 +85,7 @@ def _change(what: str, position: int, twin: bool, weight: str, window: int) -> V
     every = sum(array.size for array in before.parameters.values())
     metrics = Metrics(
         (
-            Metric("Parameters", sum(parameters.values()), note=f"of {every:,} numbers".replace(",", " ")),
+            Metric("Parameters", sum(parameters.values()), note=f"of {grouped(every)} numbers"),
             *(Metric(TITLES[home][0], changed, note=f"of {total} rows") for home, changed, total in counts),
             Metric("Engram addresses", sum(addresses), note=f"of {before.addresses.size}"),
         ),
@@ -127,10 +127,11 @@ def _explained(what, changes, addresses, parameters, position) -> Prose:
             else (f"{earlier} rows before position {position} have changed: something reads ahead. ")
         )
         if rows:
-            words += f"Other Engram rows are read at positions {rows[0]} to {rows[-1]}: n-grams with the token. "
+            places = f"position {rows[0]}" if len(rows) == 1 else f"positions {rows[0]} to {rows[-1]}"
+            words += f"Other Engram rows are read at {places}, whose n-grams hold the token. "
         else:
             words += "The same Engram rows are read, because both ids have the same compressed id. "
-        return Prose(words + "What has changed is state of this request. No parameter has.")
+        return Prose(words + "What has changed is state of this request; no parameter has changed.")
     firsts = [c for c in changes if c.first is not None]
     if what == "weight":
         if not firsts:

@@ -161,10 +161,8 @@ def stops() -> tuple[Stop, ...]:
 def walk_view(step: int) -> View:
     made = stops()
     stop = made[step - 1]
-    later = "" if step == len(made) else f" Next: {made[step].name[0].lower()}{made[step].name[1:]}."
-    prose = Prose(
-        f"{stop.name}. Fixed: {stop.fixed} Follows the prompt: {stop.changes}{later} The ids of the words are invented."
-    )
+    later = "" if step == len(made) else f"Next: {made[step].name}. "
+    prose = Prose(f"{later}The words’ ids are invented, and the weights are random: illustrative.")
     table = Table(
         "The first numbers of each word",
         ("Word", "Numbers"),
