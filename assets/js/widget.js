@@ -25,6 +25,8 @@ import { faultWords, liveWords } from "./widget_words.js";
  */
 
 const LIVE_LIMIT_MS = 5_000;
+/** The first answer of a new Python also imports what the widget computes with. */
+const FIRST_LIMIT_MS = 20_000;
 /** A run that takes longer than this says that it runs; shorter ones would only make the line flicker. */
 const SAY_RUNNING_MS = 150;
 
@@ -50,6 +52,8 @@ export class EduWidget extends EduElement {
   answer = null;
   asked = 0;
   evaluating = false;
+  /** Whether the Python that runs now has answered this widget. */
+  imported = false;
   /** @type {string[]} what each part shows now; unknown until it is first replaced */
   shown = [];
 
@@ -262,7 +266,9 @@ export class EduWidget extends EduElement {
     const sayRunning = this.#runningNote();
     try {
       const message = { widget: this.spec.id, values: this.values, source: this.source };
-      const text = await python.call("view", message, { timeoutMs: LIVE_LIMIT_MS, packages: ["numpy"] });
+      const timeoutMs = this.imported ? LIVE_LIMIT_MS : FIRST_LIMIT_MS;
+      const text = await python.call("view", message, { timeoutMs, packages: ["numpy"] });
+      this.imported = true;
       if (!this.mounted) return;
       /** @type {Answer} */
       const answer = JSON.parse(text);
@@ -319,6 +325,7 @@ export class EduWidget extends EduElement {
   }
 
   #pythonRestarted() {
+    this.imported = false;
     if (this.live && !this.evaluating) this.say("Python restarted; the next move runs in a new one.");
   }
 
