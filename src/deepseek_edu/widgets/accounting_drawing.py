@@ -86,7 +86,8 @@ def context_picture(
                     canvas.circle(0, y(size), 3.5, "k-result" if name == "V4.1-Flash" else "k-global")
         for name, size in held.items():
             with canvas.group(right + 8, y(per_token[name] * high)):
-                canvas.text(0, 4, name, "k-text--strong", "start", SMALL)
+                title = name.removesuffix("-Flash") if narrow else name
+                canvas.text(0, 4, title, "k-text--strong", "start", SMALL)
                 shown = words(size)
                 canvas.text(
                     width - right - 8, 4, shown, "k-result k-text--strong" if "4.1" in name else "", "end", SMALL

@@ -180,7 +180,7 @@ def _layers(canvas: Canvas, layout: Layout, row: Row, phase: str) -> None:
         canvas.rect(x + 4, CELL - 8, row.width - 8, 5, "k-local", 1.5, 0.45 if off else 1)
         canvas.text(x + row.width / 2, 18, plan.index, "k-muted" if off else "k-text--strong")
         if off and plan.mode == "full":
-            canvas.rect(x, 3, PLUG, CELL - 3, "k-global", 1)
+            canvas.rect(x, 3, PLUG / 2, CELL - 3, "k-global", 1)
     _engrams(canvas, row)
 
 
