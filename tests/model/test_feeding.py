@@ -267,3 +267,12 @@ def test_a_cache_that_cannot_serve_is_refused_before_anything_is_fed():
     wide = Model(ModelConfig.tiny(head_dim=40), token_map())
     with pytest.raises(ValueError, match="head_dim must be a multiple of 32 in a quantised cache"):
         wide.new_cache()
+
+
+def test_weights_may_be_arrays_or_tensors_of_any_type():
+    state = {name: tensor.to(torch.bfloat16) for name, tensor in tiny_model().state_dict().items()}
+    model = Model(ModelConfig.tiny(), token_map(), torch.float64).load_weights(state)
+    assert gap(model.head.weight, tiny_model().head.weight.to(torch.bfloat16).double()) == 0
+    trained = {name: tensor.requires_grad_() for name, tensor in state.items()}
+    again = Model(ModelConfig.tiny(), token_map(), torch.float64).load_weights(trained)
+    assert torch.equal(model.head.weight, again.head.weight)

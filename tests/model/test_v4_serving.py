@@ -243,6 +243,7 @@ def test_gradients_reach_all_parameters_but_the_indexers():
 
 def test_a_gradient_is_the_slope():
     """Central differences along one random direction of all parameters that have a gradient."""
+    torch.manual_seed(0)  # with some weights a choice of experts or entries changes between the two sides
     model = V4Model(drafting_v4(), dtype=torch.float64)
     ids = batch_of(23)
 

@@ -149,8 +149,14 @@ def test_normalised_text(text, expected):
 
 
 def test_a_map_or_table_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="token_map must hold 96 ids below 48"):
-        engram.EngramHash(ModelConfig.tiny(), np.arange(96))
+    for wrong, message in (
+        (np.arange(96), "token_map must hold ids 0 … 47; got 0 … 95"),
+        (np.arange(96) // 2 - 1, "token_map must hold ids 0 … 47; got -1 … 46"),
+        (np.arange(95) // 2, r"token_map must be integers \(96,\); got int64 \(95,\)"),
+        (np.arange(96) / 2, r"token_map must be integers \(96,\); got float64"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            engram.EngramHash(ModelConfig.tiny(), wrong)
     with pytest.raises(ValueError, match=r"must be \(384, 552\)"):
         engram.EngramHash(ModelConfig.tiny(engram_num_embeddings=(384, 553)), token_map())
 

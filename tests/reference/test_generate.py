@@ -163,6 +163,10 @@ def test_a_draft_without_context_is_refused():
     model, cache = tiny_model(), tiny_model().new_cache()
     with pytest.raises(ValueError, match="must end at position 5"):
         dspark.draft(3, 5, model, cache)
+    model.prefill([1, 2], cache)
+    for token in (-1, 96, 2.5):
+        with pytest.raises(ValueError, match="ids must be"):
+            dspark.draft(token, 2, model, cache)
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,10 @@ def test_a_hit_that_leaves_a_group_half_filled_is_refused_and_can_be_shortened()
         replay.resume(model, stored, ids, 31)
     with pytest.raises(ValueError, match="left to feed"):
         replay.resume(model, stored, ids[:30], 30)
+    with pytest.raises(ValueError, match="ids must be 0 … 95"):
+        replay.resume(model, stored, [96, *ids[1:]], 30)
+    with pytest.raises(ValueError, match="types must have the shape of ids"):
+        replay.resume(model, stored, ids, 30, types=[-1] * 30)
 
 
 def test_an_unknown_variant_is_refused():

@@ -77,3 +77,17 @@ def test_temperatures_undo_an_overconfident_head():
     accepted = np.where(stands.all(axis=1), 3, np.argmin(stands, axis=1))
     temperatures = scheduler.fit_temperatures(2 * logits, accepted)
     assert np.all(np.abs(np.log2(temperatures) - 1) < 0.35), temperatures
+
+
+@pytest.mark.parametrize(
+    ("confidence", "message"),
+    [
+        ([[1.5, 0.2]], "got 0.2 … 1.5; apply the sigmoid first"),
+        ([[float("nan"), 0.2]], "got nan"),
+        ([0.5, 0.2], r"got shape \(2,\)"),
+    ],
+)
+def test_confidences_that_are_no_probabilities_are_refused(confidence, message):
+    for choose in (scheduler.causal_lengths, scheduler.capacity):
+        with pytest.raises(ValueError, match=f"confidence must be probabilities .*{message}"):
+            choose(confidence, {1: 1.0, 2: 1.0, 3: 1.0})

@@ -122,3 +122,11 @@ def test_an_image_goes_through_the_model():
     other = model.prefill(ids, model.new_cache(quantized=False), types)
     assert gap(output.logits[:2], other.logits[:2]) < 1e-12
     assert gap(output.logits[-1], other.logits[-1]) > 1e-3
+
+
+def test_sizes_and_pixels_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="pixels must be"):
+        vision.patches_of(np.ones((8, 8)), CONFIG)
+    for width in (0, -3, math.nan, math.inf):
+        with pytest.raises(ValueError, match="1 or more pixels"):
+            vision.plan_grid(width, 5, CONFIG)

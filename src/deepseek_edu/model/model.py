@@ -97,7 +97,10 @@ class Model(nn.Module):
             ValueError: lists all missing, unknown and misshapen names together.
         """
         names.check_weights(weights, self.config)
-        tensors = {name: torch.as_tensor(np.asarray(array)) for name, array in weights.items()}
+        tensors = {
+            name: array.detach() if isinstance(array, torch.Tensor) else torch.as_tensor(np.asarray(array))
+            for name, array in weights.items()
+        }
         self.load_state_dict(tensors, strict=False)  # a text-only model's weights have no vision tower
         return self
 

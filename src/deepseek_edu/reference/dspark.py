@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepseek_edu.reference import attention, block, mhc, moe, norms, rope, storage, window
+from deepseek_edu.reference import attention, block, checks, mhc, moe, norms, rope, storage, window
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,14 @@ def draft(token, position, model, cache, pick=greedy):
         Draft.
 
     Raises:
-        ValueError: the context of the position before is missing.
+        ValueError: the context of the position before is missing, or the token is no id.
     """
     config = model.config
     ends = {ring.end for ring in cache.draft_windows}
     if position < 1 or ends != {position}:
         raise ValueError(f"the draft windows must end at position {position}; they end at {ends}; insert the context")
     ids = np.full(config.dspark_block_size, config.dspark_noise_token_id)
-    ids[0] = token
+    ids[0] = checks.token_ids([token], config.vocab_size)[0]
     streams = np.repeat(model.embed[ids][:, None, :], config.hc_mult, axis=1)  # R S C
     pre = mhc.one_hot(len(ids), config.hc_mult, streams.dtype)  # R S
     for w, parts, ring in zip(model.stages, model.stage_parts, cache.draft_windows, strict=True):

@@ -169,15 +169,18 @@ class EngramHash:
     """
 
     def __init__(self, config, token_map):
-        self.token_map = np.asarray(token_map, np.int64)
+        token_map = np.asarray(token_map)
         self.layers = config.engram_layer_ids
         self.size = config.engram_max_ngram_size
-        largest = self.token_map.max(initial=0)
-        if self.token_map.shape != (config.vocab_size,) or largest >= config.engram_compressed_vocab_size:
+        shape, bound = (config.vocab_size,), config.engram_compressed_vocab_size
+        if token_map.dtype.kind not in "iu" or token_map.shape != shape:
+            raise ValueError(f"token_map must be integers {shape}; got {token_map.dtype} {token_map.shape}")
+        if token_map.min() < 0 or token_map.max() >= bound:
             raise ValueError(
-                f"token_map must hold {config.vocab_size} ids below {config.engram_compressed_vocab_size}; got shape "
-                f"{self.token_map.shape} with ids up to {largest}; the multipliers depend on that number"
+                f"token_map must hold ids 0 … {bound - 1}; got {token_map.min()} … {token_map.max()}; the multipliers "
+                "depend on their number"
             )
+        self.token_map = token_map.astype(np.int64)
         self.pad = int(self.token_map[config.engram_pad_id])
         self.primes = prime_moduli(config)
         self.multipliers = {layer: hash_multipliers(layer, config) for layer in self.layers}

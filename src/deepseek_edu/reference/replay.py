@@ -14,6 +14,8 @@ replay, not padding.
 
 import numpy as np
 
+from deepseek_edu.reference import checks
+
 
 def replay_start(hit, config, exact=False, tokens=None):
     """Return the first position to feed again after a prefix of `hit` tokens was found; `tokens` as for `resume`.
@@ -52,11 +54,12 @@ def resume(model, stored, ids, hit, types=None, exact=False, tokens=None):
         Cache with length = replay start and stored = hit.
 
     Raises:
-        ValueError: hit does not fit.
+        ValueError: hit, ids or types do not fit.
 
     `model.prefill(ids[cache.length:], cache, types, decoder="report")` then does all of it.
     """
-    ids = np.asarray(ids)
+    ids = checks.token_ids(ids, model.config.vocab_size)
+    types, _ = checks.image_input(types, None, ids, model.config.dim)
     if not 0 <= hit < len(ids):
         raise ValueError(f"hit must be 0 … {len(ids) - 1}, so that a token is left to feed; got {hit}")
     cache = stored.prefix(hit)
@@ -66,7 +69,7 @@ def resume(model, stored, ids, hit, types=None, exact=False, tokens=None):
         ring.restart(start)
     if model.hash is not None:
         first = max(0, start - model.config.engram_max_ngram_size + 1)
-        mask = None if types is None else np.asarray(types)[first:start] >= 0
+        mask = None if types is None else types[first:start] >= 0
         cache.history.restart(first)
         cache.history.write(cache.history.row_format.encode(model.hash.compress(ids[first:start], mask)))
     return cache

@@ -25,6 +25,15 @@ def survival(confidence):
     return np.cumprod(np.asarray(confidence, float), axis=-1)
 
 
+def _survivals(confidence):
+    """The survival of every draft, [R k], of confidences that are probabilities."""
+    confidence = np.asarray(confidence, float)
+    if confidence.ndim != 2 or not np.all((confidence >= 0) & (confidence <= 1)):
+        found = f"shape {confidence.shape}" if confidence.ndim != 2 else f"{confidence.min()} … {confidence.max()}"
+        raise ValueError(f"confidence must be probabilities [requests drafts]; got {found}; apply the sigmoid first")
+    return survival(confidence)
+
+
 def _in_order(survivals):
     """(position, request) of all drafts by falling survival; on ties the smaller position, then the smaller request."""
     requests, drafts = survivals.shape
@@ -47,8 +56,11 @@ def causal_lengths(confidence, steps_per_second):
 
     Returns:
         (lengths int64 [R], tokens per second expected).
+
+    Raises:
+        ValueError: confidence holds no probabilities, or steps_per_second lacks a number of tokens.
     """
-    survivals = survival(confidence)  # R k
+    survivals = _survivals(confidence)  # R k
     requests = len(survivals)
     lengths = np.zeros(requests, np.int64)
     expected, tokens = float(requests), requests
@@ -73,7 +85,7 @@ def capacity(confidence, steps_per_second):
     Returns:
         (drafts, tokens per second expected).
     """
-    survivals = survival(confidence)
+    survivals = _survivals(confidence)
     requests = len(survivals)
     gains = [survivals[request, position] for position, request in _in_order(survivals)]
     expected = requests + np.concatenate([[0.0], np.cumsum(gains)])  # drafts 0 … R·k
@@ -94,7 +106,7 @@ def lagged_lengths(confidence, earlier_confidence, steps_per_second):
         (lengths int64 [R], drafts in all, tokens expected).
     """
     drafts, _ = capacity(earlier_confidence, steps_per_second)
-    survivals = survival(confidence)
+    survivals = _survivals(confidence)
     lengths = np.zeros(len(survivals), np.int64)
     expected = float(len(survivals))
     for position, request in _in_order(survivals)[:drafts]:

@@ -47,7 +47,7 @@ def plan_grid(width, height, config):
     >>> plan_grid(4000, 4000, ModelConfig.v41_flash())  # the largest square: 31 · 32 + 2 = 994 tokens
     (31, 31, 1302, 1302)
     """
-    if width < 1 or height < 1:
+    if not (1 <= width < math.inf and 1 <= height < math.inf):
         raise ValueError(f"width and height must be 1 or more pixels; got {width} × {height}")
     patch = config.vision_patch_size
     if width * height < config.vision_min_pixels:
@@ -93,11 +93,10 @@ def patches_of(pixels, config):
         ValueError: pixels has another shape.
     """
     patch = config.vision_patch_size
-    height, width, colours = np.shape(pixels)
-    if height % patch or width % patch or colours != 3:
-        raise ValueError(
-            f"pixels must be [height width 3] in multiples of {patch}; got {np.shape(pixels)}; scale it first"
-        )
+    shape = np.shape(pixels)
+    if len(shape) != 3 or shape[0] % patch or shape[1] % patch or shape[2] != 3:
+        raise ValueError(f"pixels must be [height width 3] in multiples of {patch}; got {shape}; scale it first")
+    height, width, _ = shape
     rows, columns = height // patch, width // patch
     x = (np.asarray(pixels) - 0.5) / 0.5
     x = x.reshape(rows, patch, columns, patch, 3).transpose(0, 2, 4, 1, 3)  # rows columns 3 patch patch

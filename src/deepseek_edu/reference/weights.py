@@ -155,9 +155,9 @@ def check_weights(weights, config, optional=("vision.", "aligner.", "image_")):
     missing = [name for name in shapes if name not in weights and not name.startswith(tuple(optional))]
     unknown = [name for name in weights if name not in shapes]
     wrong = [
-        f"{name} {weights[name].shape} (expected {shape})"
+        f"{name} {tuple(np.shape(weights[name]))} (expected {shape})"
         for name, shape in shapes.items()
-        if name in weights and weights[name].shape != shape
+        if name in weights and tuple(np.shape(weights[name])) != shape
     ]
     problems = [("missing", missing), ("unknown", unknown), ("of another shape", wrong)]
     found = [f"{len(some)} {what}: {', '.join(some[:12])}{' …' * (len(some) > 12)}" for what, some in problems if some]
