@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from deepseek_edu import widgets
-from deepseek_edu.widgets import states
+from deepseek_edu.widgets import contract, states
+from deepseek_edu.widgets.contract import Choice, Toggle
 from deepseek_edu.widgets.render import render_parts
 
 FP4 = widgets.get("fp4")
@@ -47,6 +48,22 @@ def test_numbers_between_two_steps_have_keys_of_their_own():
     assert "values16=~7.125,480,480" in key(7.125)
     numbers = [7.1, 7.125, 7.15, 7.12, 7.1250000000000009, 1e-3, 0.0, 620.0 / 100, 24]
     assert len({key(number) for number in numbers}) == len(numbers)
+
+
+def test_a_grid_holds_the_combinations_of_what_can_be_seen_together(monkeypatch):
+    monkeypatch.setattr(contract, "REGISTRY", {})
+    when = {"part": "b"}
+
+    @contract.widget("small", title="", grid=("y", "part", "x"))
+    def small(
+        part: Choice({"a": "A", "b": "B"}, "Part") = "a",
+        x: Toggle("X", when=when) = False,
+        y: Toggle("Y", when=when) = False,
+    ): ...
+
+    planned = [(v["part"], v["x"], v["y"]) for v in states.planned(contract.REGISTRY["small"])]
+    assert set(planned) == {("a", False, False), *(("b", x, y) for x in (False, True) for y in (False, True))}
+    assert len(planned) == 6, "the start, then each once"
 
 
 @pytest.mark.behaviour(3)

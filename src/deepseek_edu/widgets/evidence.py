@@ -140,7 +140,7 @@ def _rows(stage: str, up: str, other: str, level: float, questions: int) -> View
 
 
 def _percent(before: float, after: float) -> str:
-    return f"{fixed(100 * comparison.error_reduction(before, after), 0)} %"
+    return f"{fixed(100 * comparison.error_reduction(before, after), 0)}\u00a0%"
 
 
 def _prediction(picture, up: str, other: str) -> View:

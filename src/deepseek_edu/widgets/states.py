@@ -44,8 +44,6 @@ def planned(widget: Widget) -> Iterator[dict[str, object]]:
     }
     grid = {name: options for name, options in switches.items() if name in widget.grid}
     for base in _combinations(widget, grid):
-        if any(base[name] != widget.canonical(base)[name] for name in grid):
-            continue
         yield base
         changed = sum(base[name] != widget.defaults[name] for name in grid)
         for name, control in widget.controls.items():
@@ -62,16 +60,17 @@ def planned(widget: Widget) -> Iterator[dict[str, object]]:
 
 
 def _combinations(widget: Widget, grid: Mapping[str, list]) -> Iterator[dict[str, object]]:
-    """Every setting of the grid's controls, the last one moving fastest; one that is hidden stays at its default."""
-    known, waiting = [dict(widget.defaults)], set(grid)
+    """Every setting of the grid's controls, the last moving fastest; one that is hidden stays at its default.
+
+    What a control's visibility depends on comes before it, so it is decided when the control's turn comes.
+    """
+    known = [dict(widget.defaults)]
     for name, options in grid.items():
-        decided = {other: wanted for other, wanted in widget.controls[name].when.items() if other not in waiting}
         known = [
             {**base, name: option}
             for base in known
-            for option in (options if decided.items() <= base.items() else [widget.defaults[name]])
+            for option in (options if widget.shown(name, base) else [widget.defaults[name]])
         ]
-        waiting.remove(name)
     yield from known
 
 
