@@ -6,6 +6,8 @@ chosen ones moves less where there are many. csa2.gathering_pays says which is t
 Source: V4 report, section 2; V4 reference `Attention` and `Indexer`; in words in reference/v4_attention.py.
 """
 
+from functools import cached_property
+
 import torch
 from torch import nn
 
@@ -47,9 +49,22 @@ class Call:
 
     def __init__(self, span, cache):
         self.span, self.cache = span, cache
-        self.blocks, self.slots = query_blocks(span, cache)
         self._entry_rotations = {}
         self.choices = {}
+
+    @cached_property
+    def _cut(self):
+        return query_blocks(self.span, self.cache)
+
+    @property
+    def blocks(self):
+        """Blocks of queries (v4_reading.Block)."""
+        return self._cut[0]
+
+    @property
+    def slots(self):
+        """Whether the blocks read the slots of rings as they lie."""
+        return self._cut[1]
 
     def entry_rotation(self, ratio, number):
         """Rotation of the first `number` entries that the tile completes, each at its group's first token.

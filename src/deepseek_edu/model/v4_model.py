@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from deepseek_edu.model import dspark
+from deepseek_edu.model import dspark, v4_step
 from deepseek_edu.model import generate as generation
 from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.output import Output, joined, require_logits
@@ -251,12 +251,16 @@ class V4Model(StreamHead):
         valid = None if call.span.full else call.span.valid
         read = self.config.dspark_target_layer_ids if self.drafter == "dspark" else ()
         means = {}
+        step = v4_step.Step(int(ids), call) if routing is None and v4_step.fits(self, call) else None
         for layer in self.layers:
-            streams = layer.run(
-                streams,
-                lambda u, layer=layer: layer.attn(u, call),
-                lambda u, layer=layer: layer.ffn(u, ids, valid, routing),
-            )
+            if step is not None:
+                streams = torch.from_numpy(step.layer(layer, streams[0, 0].numpy()))[None, None]
+            else:
+                streams = layer.run(
+                    streams,
+                    lambda u, layer=layer: layer.attn(u, call),
+                    lambda u, layer=layer: layer.ffn(u, ids, valid, routing),
+                )
             if layer.plan.index in read:
                 means[layer.plan.index] = streams.mean(dim=2)  # B T C
         return streams, torch.cat([means[layer] for layer in read], dim=-1) if read else None

@@ -79,6 +79,11 @@ class Ring:
             rows = rows if len(taken) == len(rows) else rows.index_select(0, taken)
             stored.flatten(0, 1).index_copy_(0, slots, rows)
 
+    def put(self, position, new):
+        """Store the row of one position, [D], of a ring with one row of the batch."""
+        for stored, part in zip(self._parts, self.row_format.encode(new), strict=True):
+            stored[0, position % self.slots].copy_(part)
+
     def holds(self, width):
         """Whether a tile of this width can be written without losing what its first query sees."""
         return width <= self.spare + 1
