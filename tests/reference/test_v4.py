@@ -188,3 +188,23 @@ def test_the_shared_expert_of_v4_is_not_clamped():
 def test_a_v41_configuration_is_refused():
     with pytest.raises(ValueError, match="must be 'v4'"):
         v4_model.V4Model(ModelConfig.tiny(), {})
+    config = tiny_v4()
+    w = random_weights(config, 0)
+    model = v4_model.V4Model(config, w)
+    for ids, message in (
+        ([], "one or more"),
+        ([-1], "0 … 95"),
+        ([96], "0 … 95"),
+        ([1.5], "integers"),
+        ("a", "integers"),
+    ):
+        with pytest.raises(ValueError, match=f"ids must be .*{message}"):
+            model.forward(ids)
+    with pytest.raises(ValueError, match="following must hold one token for each of 2 ids; got 1"):
+        model.predict_after_next([1, 2], [3])
+    wrong = {**w, "norm.weight": np.ones(3)}
+    del wrong["head.weight"]
+    with pytest.raises(
+        ValueError, match=r"head\.weight is missing; norm\.weight has shape \(3,\), not .* \(2 in all\)"
+    ):
+        v4_model.V4Model(config, wrong)

@@ -10,7 +10,7 @@ DeepSeek-V4-Flash-0731 (third-party copies); V4 reference `Block`; reference `DS
 
 import numpy as np
 
-from deepseek_edu.reference import attention, dspark, mhc, norms, rope, v4_attention, v4_model
+from deepseek_edu.reference import attention, checks, dspark, mhc, norms, rope, v4_attention, v4_model
 from deepseek_edu.reference import weights as names
 
 
@@ -58,7 +58,7 @@ def draft(token, ids, model, quantized=False, pick=dspark.greedy):
         dspark.Draft.
 
     Raises:
-        ValueError: the sequence is empty, or the weights have no draft stages.
+        ValueError: the sequence is empty, an id is none of the vocabulary, or the weights have no draft stages.
     """
     config, position = model.config, len(ids)
     if not position:
@@ -69,7 +69,7 @@ def draft(token, ids, model, quantized=False, pick=dspark.greedy):
     m = dspark.context(model.main_hidden(ids, quantized), stages[0], config.norm_eps)  # T C
     seen = np.arange(max(0, position - config.window_size), position)
     rows = np.full(config.dspark_block_size, config.dspark_noise_token_id)
-    rows[0] = token
+    rows[0] = checks.token_ids([token], config.vocab_size)[0]
     streams = np.repeat(model.weights["embed.weight"][rows][:, None], config.hc_mult, axis=1)  # R S C
     k = config.dspark_n_activated_experts
     for w in stages:

@@ -11,7 +11,7 @@ the 31 July model are in v4_dspark.py.
 
 import numpy as np
 
-from deepseek_edu.reference import mhc, moe, norms, v4_attention
+from deepseek_edu.reference import checks, mhc, moe, norms, v4_attention
 from deepseek_edu.reference import weights as names
 
 
@@ -76,7 +76,7 @@ class V4Model:
         dtype: NumPy type of all arithmetic.
 
     Raises:
-        ValueError: another generation, or weights are missing.
+        ValueError: another generation, or weights are missing or misshapen; both are listed.
     """
 
     def __init__(self, config, weights, dtype=np.float64):
@@ -84,9 +84,15 @@ class V4Model:
             raise ValueError(f"config.generation must be 'v4'; got {config.generation!r}; V4.1 is in model.py")
         self.config = config
         self.weights = {name: np.asarray(array, dtype) for name, array in weights.items()}
-        missing = [name for name in v4_weight_shapes(config) if name not in self.weights]
-        if missing:
-            raise ValueError(f"{len(missing)} weights are missing: {', '.join(missing[:12])}")
+        shapes = v4_weight_shapes(config)
+        wrong = [f"{name} is missing" for name in shapes if name not in self.weights]
+        wrong += [
+            f"{name} has shape {self.weights[name].shape}, not {shape}"
+            for name, shape in shapes.items()
+            if name in self.weights and self.weights[name].shape != shape
+        ]
+        if wrong:
+            raise ValueError(f"weights do not fit the configuration: {'; '.join(wrong[:12])} ({len(wrong)} in all)")
         self.plans = config.schedule()[: config.n_layers]
 
     def _layer(self, streams, ids, prefix, plan, quantized):
@@ -107,8 +113,12 @@ class V4Model:
             ids: [T].
             quantized: store what would be cached in FP8 and FP4.
             means: dict that takes in {layer: mean of the streams at its output, [T C]}, or None.
+
+        Raises:
+            ValueError: ids are none of the vocabulary.
         """
-        x = self.weights["embed.weight"][np.asarray(ids)]
+        ids = checks.token_ids(ids, self.config.vocab_size)
+        x = self.weights["embed.weight"][ids]
         streams = np.repeat(x[:, None, :], self.config.hc_mult, axis=1)
         for plan in self.plans:
             streams = self._layer(streams, ids, f"layers.{plan.index}.", plan, quantized)
@@ -140,9 +150,15 @@ class V4Model:
 
         Args:
             ids: [T]; following: [T], the next token of each position.
+
+        Raises:
+            ValueError: ids or following are none of the vocabulary, or of different lengths.
         """
         w, config, prefix = self.weights, self.config, "mtp.0."
-        embedded = norms.rms_norm(w["embed.weight"][np.asarray(following)], w[f"{prefix}enorm.weight"], config.norm_eps)
+        following = checks.token_ids(following, config.vocab_size)
+        if len(following) != len(ids):
+            raise ValueError(f"following must hold one token for each of {len(ids)} ids; got {len(following)}")
+        embedded = norms.rms_norm(w["embed.weight"][following], w[f"{prefix}enorm.weight"], config.norm_eps)
         hidden = norms.rms_norm(self.streams(ids, quantized), w[f"{prefix}hnorm.weight"], config.norm_eps)  # T S C
         streams = (embedded @ w[f"{prefix}e_proj.weight"].T)[:, None] + hidden @ w[f"{prefix}h_proj.weight"].T
         plan = config.schedule()[config.n_layers]
