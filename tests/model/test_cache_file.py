@@ -62,7 +62,7 @@ def test_files_that_are_damaged_or_of_another_model_are_refused(tmp_path):
     path = tmp_path / "cache"
     cache_file.save(cache, path)
     with pytest.raises(cache_file.CacheFileError, match="another configuration; it differs in window_size"):
-        cache_file.load([path], ModelConfig.tiny(window_size=9))
+        cache_file.load(path, ModelConfig.tiny(window_size=9))
     content = bytearray(path.read_bytes())
     content[-100] ^= 1
     path.write_bytes(content)

@@ -75,6 +75,16 @@ def test_a_damaged_truncated_or_foreign_file_is_refused_and_nothing_is_lost(tmp_
     path.write_bytes(newer + hashlib.sha256(newer).digest())
     with pytest.raises(cache_file.CacheFileError, match="has version 2; this program reads 1"):
         cache_file.load(path, model.config)
+    for part, other in (
+        (b'"quantized": true', b'"quantized": null'),
+        (b'"arrays"', b'"ARRAYS"'),
+        (b'"rings"', b'"RINGS"'),
+    ):
+        changed = whole[:-32].replace(part, other)
+        assert changed != whole[:-32]
+        path.write_bytes(changed + hashlib.sha256(changed).digest())
+        with pytest.raises(cache_file.CacheFileError, match="header does not describe its content"):
+            cache_file.load(path, model.config)
     path.write_bytes(whole)
     same_state(cache_file.load(path, model.config), cache, 1e-15)
 

@@ -6,6 +6,8 @@ are those of the reference.
 Source: reference/cache_file.py.
 """
 
+from os import PathLike
+
 import numpy as np
 import torch
 
@@ -89,12 +91,13 @@ def load(paths, config, dtype=torch.float32, device="cpu"):
     """Read a cache, one file for each row.
 
     Args:
-        paths: list of files.
+        paths: list of files, or one file.
         config, dtype, device: of the Cache.
 
     Raises:
         CacheFileError: a file is no cache, damaged, or of another configuration; nothing was loaded.
     """
+    paths = [paths] if isinstance(paths, (str, PathLike)) else paths
     return from_reference([cache_file.load(path, config) for path in paths], dtype, device)
 
 

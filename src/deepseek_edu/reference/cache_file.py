@@ -109,6 +109,14 @@ def load(path, config):
         mine, theirs = json.loads(json.dumps(config.to_dict())), header["config"]
         names = [name for name in mine if mine[name] != theirs.get(name)]
         raise CacheFileError(f"{path} belongs to another configuration; it differs in {', '.join(names)}")
+    try:
+        return _filled(header, body, config)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CacheFileError(f"{path} is damaged: its header does not describe its content ({error!r})") from None
+
+
+def _filled(header, body, config):
+    """The cache that a header and a body describe."""
     cache = caches.Cache(config, header["quantized"], np.dtype(header["dtype"]), header["spare"])
     arrays = {}
     for name, dtype, shape in header["arrays"]:
