@@ -29,8 +29,9 @@ def times(weight, x):
     return np.vecdot(weight, x)
 
 
-def _is_plain(x):
-    return x.dtype in PLAIN and x.device.type == "cpu" and not (x.requires_grad and torch.is_grad_enabled())
+def is_one_row(x, width):
+    """Whether x is one row of so many numbers that NumPy may compute with: on a CPU, no narrow type, no gradients."""
+    return x.numel() == width and not torch.is_grad_enabled() and x.dtype in PLAIN and x.device.type == "cpu"
 
 
 def product(x, weight):
@@ -40,9 +41,8 @@ def product(x, weight):
     as there are threads, which makes it a batch. A single row without gradient is left to NumPy (`times`).
     """
     parts, (rows, columns) = torch.get_num_threads(), weight.shape
-    if x.numel() == columns and parts <= 2 and _is_plain(x) and _is_plain(weight):
-        y = times(weight.detach().numpy(), x.detach().reshape(-1).numpy())
-        return torch.from_numpy(y).view(*x.shape[:-1], rows)
+    if parts <= 2 and is_one_row(x, columns):
+        return torch.from_numpy(times(weight.detach().numpy(), x.numpy().reshape(-1))).view(*x.shape[:-1], rows)
     few = 0 < x.numel() <= FEW_ROWS * columns and rows * columns >= LARGE
     if not few or parts == 1 or rows % parts or weight.device.type != "cpu":
         return nn.functional.linear(x, weight)

@@ -11,8 +11,8 @@ Source: report, sections 2.2 and 4.2.2; reference `Gate`, `Expert`, `MoE`; formu
 import torch
 from torch import nn
 
-from deepseek_edu.model import selection
-from deepseek_edu.model.linear import Stacked, product
+from deepseek_edu.model import one_token, selection
+from deepseek_edu.model.linear import Stacked, is_one_row, product
 from deepseek_edu.model.norms import precise
 
 
@@ -140,6 +140,9 @@ class Experts(Stacked):
             experts: int64 [N k]; weights: [N k]; the weight multiplies the hidden vector before w2.
         """
         weights = weights.to(u.dtype)
+        if is_one_row(u, u.shape[1]):
+            y = one_token.run_experts(u[0].numpy(), self, experts[0].tolist(), weights[0].numpy())
+            return torch.from_numpy(y)[None]
         if len(u) == 1 and not u.is_cuda:
             return self._one(u, experts[0].tolist(), weights.mT)
         order = experts.flatten().argsort(stable=True)  # N·k, by expert

@@ -6,6 +6,9 @@ Source: reference `RMSNorm`; formula in reference/norms.py. Sums are taken in fl
 import torch
 from torch import nn
 
+from deepseek_edu.model import one_token
+from deepseek_edu.model.linear import is_one_row
+
 
 def precise(x):
     """Return x in float32 if its type is narrower, else as it is."""
@@ -34,4 +37,6 @@ class RMSNorm(nn.Module):
 
     def forward(self, x):
         """Return (…, n) of the type of x."""
+        if is_one_row(x, len(self.weight)):
+            return torch.from_numpy(one_token.normed(x.numpy().reshape(-1), self)).view(x.shape)
         return nn.functional.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), self.eps)
