@@ -63,7 +63,7 @@ class ModelConfig:
     dim: int  # width of the residual streams
     n_layers: int  # backbone layers
     n_mtp_layers: int = 0  # draft stages (DSpark) after the backbone
-    max_positions: int = 1_048_576  # longest sequence the model was trained for
+    max_positions: int = 1_048_576  # longest sequence the model was trained for; longer ones are not refused
     norm_eps: float = 1e-20  # under the root of every RMSNorm
     bos_token_id: int = 0  # begins a text
     eos_token_id: int = 1  # ends a text

@@ -276,3 +276,23 @@ def test_weights_may_be_arrays_or_tensors_of_any_type():
     trained = {name: tensor.requires_grad_() for name, tensor in state.items()}
     again = Model(ModelConfig.tiny(), token_map(), torch.float64).load_weights(trained)
     assert torch.equal(model.head.weight, again.head.weight)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, c: dspark.draft(torch.tensor([96, 1]), m, c), "tokens must be 2 ids 0 … 95; got"),
+        (lambda m, c: dspark.draft([-1, 1], m, c), "tokens must be 2 ids"),
+        (lambda m, c: dspark.draft(torch.tensor([1]), m, c), "tokens must be 2 ids"),
+        (lambda m, c: replay.resume(m, c, [[96] * 20] * 2, 8), "ids must be 0 … 95"),
+        (lambda m, c: replay.resume(m, c, [[1] * 20] * 2, 8, types=[[-1] * 5] * 2), "types must have the shape of ids"),
+        (lambda m, c: replay.resume(m, c, [[1] * 20] * 2, 4.5), "hits must be integers"),
+        (lambda m, c: replay.resume(m, c, [[1] * 20], 8), "one for each of 2 rows"),
+    ],
+)
+def test_drafts_and_replays_of_something_else_are_refused(call, message):
+    model = tiny_model()
+    cache = model.new_cache(2)
+    model.prefill(rows(17, 9), cache)
+    with pytest.raises(ValueError, match=message):
+        call(model, cache)

@@ -131,7 +131,8 @@ def draft(tokens, model, cache, pick=greedy):
         Draft.
 
     Raises:
-        ValueError: nothing has been processed yet in some row, or the model has no draft stages.
+        ValueError: nothing has been processed yet in some row, tokens are no ids, one for each row, or the model has no
+            draft stages.
     """
     config = model.config
     if not len(model.mtp):
@@ -141,6 +142,10 @@ def draft(tokens, model, cache, pick=greedy):
             f"the draft windows must hold every row's last position; rows have {cache.lengths.tolist()} tokens and the "
             f"windows reach to {cache.decoded.tolist()}; prefill first"
         )
+    tokens = torch.as_tensor(tokens, device=model.device)
+    whole = not tokens.is_floating_point() and tokens.shape == (cache.batch,)
+    if not whole or tokens.min() < 0 or tokens.max() >= config.vocab_size:
+        raise ValueError(f"tokens must be {cache.batch} ids 0 … {config.vocab_size - 1}; got {tokens.tolist()}")
     block = config.dspark_block_size
     ids = torch.full((len(tokens), block), config.dspark_noise_token_id, device=tokens.device)
     ids[:, 0] = tokens

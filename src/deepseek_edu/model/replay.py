@@ -9,7 +9,7 @@ Source: report, section 3.2.2; in words, with the exact variant, in reference/re
 import torch
 
 from deepseek_edu.model.span import Span
-from deepseek_edu.model.tiles import padded
+from deepseek_edu.model.tiles import image_input, padded
 from deepseek_edu.reference.replay import replay_start, usable_hit
 
 __all__ = ["replay_start", "resume", "usable_hit"]
@@ -31,12 +31,18 @@ def resume(model, stored, ids, hits, types=None, exact=False):
         (Cache with lengths = replay starts and stored = hits; ids int64 [B T'] and counts [B] to feed; types or None).
 
     Raises:
-        ValueError: a hit does not fit.
+        ValueError: hits, ids or types do not fit.
 
     `model.prefill(ids, cache, counts, types, decoder="report")` with what is returned then does all of it.
     """
     ids, counts = padded(ids, None, model.device)
-    hits = torch.as_tensor(hits, dtype=torch.int64).expand(len(ids)).clone()
+    if ids.min() < 0 or ids.max() >= model.config.vocab_size:
+        raise ValueError(f"ids must be 0 … {model.config.vocab_size - 1}; got {int(ids.min())} … {int(ids.max())}")
+    kinds, _ = image_input(types, None, ids, counts, model.config.dim)
+    hits = torch.as_tensor(hits)
+    if hits.is_floating_point() or hits.shape not in ((), (len(ids),)) or len(ids) != stored.batch:
+        raise ValueError(f"hits must be integers, one for each of {stored.batch} rows of ids; got {hits.tolist()}")
+    hits = hits.to(device="cpu", dtype=torch.int64).expand(len(ids)).clone()
     if bool(((hits < 0) | (hits >= counts)).any()):
         raise ValueError(
             f"hits must be 0 … {(counts - 1).tolist()}, so that a token is left to feed; got {hits.tolist()}"
@@ -46,7 +52,6 @@ def resume(model, stored, ids, hits, types=None, exact=False):
     cache.lengths = cache.decoded = starts.clone()
     for ring in (*cache.windows, *cache.draft_windows):
         ring.start = starts.clone()
-    kinds = None if types is None else torch.as_tensor(types, device=model.device)
     if model.hash is not None:
         _restore_history(model, cache, ids, kinds, starts)
     left = counts - starts
