@@ -6,7 +6,7 @@ figures.get("fp4-levels")  # a drawing.Picture or a drawing.Chart; both have .ht
 from collections.abc import Callable
 from importlib import import_module
 
-_MODULES = ("fp4", "fp4_walk")
+_MODULES = ("fp4", "fp4_walk", "language")
 FIGURES: dict[str, Callable[[], object]] = {}
 """Drawing functions by id; filled when a module of figures is imported, as `get` and `names` do."""
 
