@@ -209,7 +209,10 @@ def _side_by_side() -> Table:
 
 def _summary(number: int, made: list[Quantity], all_made: list[Quantity], edit: str) -> str:
     total, agree = _counts(all_made)
-    shown = "; ".join(f"{q.label} {', '.join(digits(v) for row in q.rows for v, _ in row)}" for q in made[-2:])
+    named = [f"{q.label} {', '.join(digits(v) for row in q.rows for v, _ in row)}" for q in made]
+    while len(named) > 2 and len("; ".join(named)) > 150:
+        named.pop(0)
+    shown = "; ".join(named)
     words = f"Stop {number + 1} of {len(STOPS)}, {STOPS[number].name}"
     if shown and len(shown) < 200:
         words += f": {shown}"

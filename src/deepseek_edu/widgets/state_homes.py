@@ -39,7 +39,7 @@ def state_homes(
         look="segments",
     ) = "change",
     change: Choice(
-        {"token": "A token of the prompt", "weight": "A weight", "window": "The window"},
+        {"token": "A prompt token", "weight": "A weight", "window": "The window"},
         "Change",
         look="segments",
         when={"part": "change"},

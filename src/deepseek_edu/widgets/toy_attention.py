@@ -35,12 +35,6 @@ _ORDER = ("first", "second", "third")
 )
 def toy_attention(
     step: Slider(1, 8, 1, "Line", look="steps", names=tuple(f"{n} {line.name}" for n, line in enumerate(LINES, 1))) = 6,
-    mask: Toggle("Causal mask") = True,
-    run: Choice({"typed": "as typed", "changed": "with one token changed"}, "Ids", look="segments") = "typed",
-    which: Choice(
-        {str(i): f"the {name}" for i, name in enumerate(_ORDER)}, "Token that is changed", look="segments", when=CHANGED
-    ) = "2",
-    other: Slider(0, 255, 1, "Its new id", stops=2, when=CHANGED) = 200,
     ids: Text(
         16,
         "Three ids",
@@ -48,6 +42,14 @@ def toy_attention(
         expected="three whole numbers from 0 to 255 with spaces between them",
         samples=("0 255 128", "5 5 5", "200 13 44"),
     ) = "12 37 9",
+    mask: Toggle("Causal mask") = True,
+    run: Choice(
+        {"typed": "as typed", "changed": "with one token changed"}, "Run the model on them", look="segments"
+    ) = "typed",
+    which: Choice(
+        {str(i): f"the {name}" for i, name in enumerate(_ORDER)}, "Token that is changed", look="segments", when=CHANGED
+    ) = "2",
+    other: Slider(0, 255, 1, "Its new id", stops=2, when=CHANGED) = 200,
 ) -> View:
     """Evaluate the widget for checked control values."""
     typed = tuple(int(word) for word in ids.split())
