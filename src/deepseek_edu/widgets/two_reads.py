@@ -66,7 +66,7 @@ def two_reads(
     )
     same = np.allclose(first.query, second.query, rtol=0, atol=_SAME)
     words = (
-        "Both queries are the same, so both outputs are. Nothing else could make them so."
+        "Both queries are the same, so the shares and the outputs are the same."
         if same
         else "The outputs agree although the queries differ: here both take the same shares."
         if gap < _SAME
