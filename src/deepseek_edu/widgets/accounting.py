@@ -150,7 +150,7 @@ def _remark(toy: choices.Toy, entries: int, chosen: tuple[int, ...]) -> Prose:
         )
     if toy.owners < toy.layers:
         words.append(
-            f"{toy.layers - toy.owners} layers store nothing and still read: sharing saves room, and no reading."
+            f"{toy.layers - toy.owners} layers store nothing and still read: sharing saves room, not reading."
         )
     if toy.ratio > 1:
         words.append("One entry stands for two positions, so it can no longer tell them apart.")
