@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.model import dspark
+from deepseek_edu.model import dspark, v4_step
 from deepseek_edu.model.v4_cache import V4Cache, V4Rows
 from deepseek_edu.model.v4_model import V4Model
 from deepseek_edu.reference import v4_attention, v4_dspark
@@ -160,6 +160,24 @@ def test_a_step_of_one_token_leaves_the_number_of_threads_as_it_was():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("length", [2, 9, 30])
+def test_a_step_of_one_token_gives_what_the_layers_for_many_give(length, monkeypatch):
+    config = drafting_v4()
+    assert config.hc_mult == 4  # else one_token.py would not be in use
+    _, model = pair(config, 4)
+    calls, run = [], v4_step.Step.layer
+    monkeypatch.setattr(v4_step.Step, "layer", lambda *given: calls.append(given) or run(*given))
+    outputs = []
+    for fits in (v4_step.fits, lambda *_: False):
+        monkeypatch.setattr(v4_step, "fits", fits)
+        cache = model.new_cache(quantized=False)
+        model.prefill(batch_of(length), cache)
+        cache_outputs = [model.decode([token], cache) for token in range(20)]
+        outputs.append([torch.cat([output.logits, output.main_hidden], dim=-1) for output in cache_outputs])
+    assert gap(torch.cat(outputs[0]), torch.cat(outputs[1])) < PARITY
+    assert len(calls) == 20 * config.n_layers
 
 
 # drafting and generation
