@@ -125,11 +125,11 @@ EXPERTS = (
         "properties_experts:test_padding_neither_enters_routing_nor_moves_a_row",
     ),
     mutant(
-        "moe",
+        "one_token",
         "the weights of a token count",
         "they do not when a token comes alone",
-        "hidden = clamped_swiglu(*both.chunk(2, dim=-1), self.limit) * weights  # k F",
-        "hidden = clamped_swiglu(*both.chunk(2, dim=-1), self.limit)",
+        "hidden = _swiglu(both, experts.limit) * weights[:, None]",
+        "hidden = _swiglu(both, experts.limit)",
         "properties_experts:test_the_output_is_the_weighted_experts_and_the_shared_one",
     ),
     mutant(

@@ -74,8 +74,12 @@ def test_every_test_gets_a_fresh_program_and_a_fresh_math():
     counting = (
         "import math\ncalls = []\ndef shipping(t):\n    calls.append(t)\n    math.pi = 3\n    return len(calls)\n"
     )
-    assert all(v.passed for v in verdicts(counting, *["assert shipping(1) == 1"] * 3))
-    assert math.pi > 3.14
+    pi = math.pi
+    try:
+        assert all(v.passed for v in verdicts(counting, *["assert shipping(1) == 1"] * 3))
+        assert math.pi == pi
+    finally:
+        math.pi = pi  # a wrong mechanism may have changed it for all that follows
 
 
 def test_set_up_belongs_to_the_tests_below_it_and_keeps_its_lines():

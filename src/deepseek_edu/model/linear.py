@@ -30,7 +30,7 @@ def times(weight, x):
 
 
 def is_one_row(x, width):
-    """Whether x is one row of so many numbers that NumPy may compute with: on a CPU, no narrow type, no gradients."""
+    """Whether x is one row of `width` numbers that NumPy may compute with: on a CPU, no narrow type, no gradients."""
     return x.numel() == width and not torch.is_grad_enabled() and x.dtype in PLAIN and x.device.type == "cpu"
 
 

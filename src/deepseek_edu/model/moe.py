@@ -143,20 +143,11 @@ class Experts(Stacked):
         if is_one_row(u, u.shape[1]):
             y = one_token.run_experts(u[0].numpy(), self, experts[0].tolist(), weights[0].numpy())
             return torch.from_numpy(y)[None]
-        if len(u) == 1 and not u.is_cuda:
-            return self._one(u, experts[0].tolist(), weights.mT)
         order = experts.flatten().argsort(stable=True)  # N·k, by expert
         tokens = order // experts.shape[-1]
         counts = torch.bincount(experts.flatten(), minlength=self.count)  # E
         outputs = self._sorted(u[tokens], weights.flatten()[order, None], counts)  # N·k C
         return torch.zeros_like(u).index_add(0, tokens, outputs)
-
-    def _one(self, u, experts, weights):
-        """Run a token u [1 C] through its experts; weights [k 1]."""
-        both = torch.cat([product(u, self.w13[expert].flatten(0, 1)) for expert in experts])  # k 2F
-        hidden = clamped_swiglu(*both.chunk(2, dim=-1), self.limit) * weights  # k F
-        outputs = [product(row, self.w2[expert]) for row, expert in zip(hidden.split(1), experts, strict=True)]
-        return torch.cat(outputs).sum(dim=0, keepdim=True)
 
     def _sorted(self, x, weights, counts):
         """Run every expert on its stretch of x [N·k C]."""

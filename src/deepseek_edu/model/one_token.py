@@ -33,9 +33,17 @@ def turn(x, turns):
 
 
 def coefficients(streams, projection, base, scale, config):
-    """Return mHC's (pre [4], post [4], mix [4 4]) of four streams [4 C], as mhc.coefficients does for many tokens.
+    """Return mHC's coefficients of four streams, as mhc.coefficients does for many tokens.
 
     They are 24 numbers: 40 steps of Python's own arithmetic take less time than starting 40 operations on arrays.
+
+    Args:
+        streams: array [4 C].
+        projection: tensor [24 4C]; base: tensor [24]; scale: tensor [3].
+        config: ModelConfig with hc_mult 4.
+
+    Returns:
+        Arrays (pre [4], post [4], mix [4 4]).
     """
     eps, row = config.hc_eps, streams.reshape(-1)
     inverse = 1 / sqrt(float(row.dot(row)) / len(row) + config.norm_eps)
@@ -77,7 +85,15 @@ def _balance(weights, iterations, eps):
 
 
 def expand(streams, y, post, mix):
-    """Return X'_j = post_j · y + Σ_i S_ij X_i, [4 C] from streams X [4 C] and y [C]."""
+    """Write a sub-block's output into the streams: X'_j = post_j · y + Σ_i S_ij X_i.
+
+    Args:
+        streams: array [4 C], X; y: array [C].
+        post: array [4]; mix: array [4 4], S.
+
+    Returns:
+        Array [4 C].
+    """
     return mix.T @ streams + post[:, None] * y
 
 

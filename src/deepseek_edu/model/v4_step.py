@@ -15,7 +15,7 @@ from deepseek_edu.model.one_token import array, normed, turn
 
 
 def fits(model, call):
-    """Whether a call of a V4Model is for this file: one token of one sequence, on a CPU, without gradients."""
+    """Whether a `call` of `model`, a V4Model, is for this file: one token of one sequence, on a CPU, no gradients."""
     span = call.span
     return (
         span.width == 1
