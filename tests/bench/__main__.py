@@ -1,4 +1,4 @@
-"""Measure what the course promises about speed and size: `python -m tests.bench [site|model …] [--record]`.
+"""Measure what the course promises about speed and size: `python -m tests.bench [site|widgets|model …] [--record]`.
 
 `make bench` runs everything, `make bench ARGS=model` one group. The table is printed as it comes; build/bench.json
 keeps the last results of every group. `--record` also writes those of the model to assets/runs/model_speed.json.
@@ -20,7 +20,7 @@ from typing import Any
 from tests.bench.rows import Row, machine, versions
 
 ROOT = Path(__file__).parents[2]
-GROUPS = ("site", "model")
+GROUPS = ("site", "widgets", "model")
 KEPT = ROOT / "build" / "bench.json"
 
 

@@ -1,4 +1,4 @@
-"""What the course promises about the site: bytes of a first view, live results, Stop, builds, widgets in CPython.
+"""What the course promises about the site: bytes of a first view, live results, Stop, builds.
 
 What is compared with something else is measured in turn with it, pair by pair, and the median of the ratios counts, so
 that a change in the machine's speed does not.
@@ -19,7 +19,6 @@ from pathlib import Path
 import yaml
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from deepseek_edu import widgets
 from deepseek_edu.site.build import build
 from tests.bench.rows import Row
 from tests.browser import chromium
@@ -216,16 +215,6 @@ def builds(folder: Path) -> list[Row]:
     ]
 
 
-def native_views() -> list[Row]:
-    """Evaluation of each widget in CPython at random settings."""
-    rows = []
-    for name in widgets.names():
-        times = widgets.bench(name)
-        worst = f"worst {times['max_ms']:.1f} ms"
-        rows.append(Row(f"widget {name} in CPython", times["median_ms"], "ms", 16, worst))
-    return rows
-
-
 def rows() -> Iterator[Row]:
     """Measure everything."""
     try:
@@ -253,5 +242,4 @@ def rows() -> Iterator[Row]:
                 page.wait_for_selector("edu-lab .cm-content")
                 yield stop_to_usable(page)
         browser.close()
-        yield from native_views()
         yield from builds(folder)
