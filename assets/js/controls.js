@@ -125,6 +125,33 @@ export function stateKey(controls, values, defaults) {
 }
 
 /**
+ * The prepared state nearest to a wanted one: it differs in as few choices and switches as can be, rather in late ones than
+ * in early ones; among those, its sliders stand nearest. Null where there is none.
+ * @param {Control[]} controls
+ * @param {string[]} keys of the prepared states
+ * @param {string} key of the wanted one
+ */
+export function nearestKey(controls, keys, key) {
+  const wanted = key.split(";");
+  /** @type {string | null} */
+  let nearest = null;
+  let least = Infinity;
+  for (const other of keys) {
+    const fields = other.split(";");
+    let apart = 0;
+    controls.forEach((control, i) => {
+      if (fields[i] === wanted[i]) return;
+      const choice = control.kind === "choice" || control.kind === "toggle";
+      const [one, two] = [fields[i], wanted[i]].map((field) => Number(field.split("=")[1]));
+      const steps = (control.max - control.min) / control.step;
+      apart += choice ? 100 * (controls.length - i) : control.kind === "slider" ? Math.abs(one - two) / steps : 1;
+    });
+    if (apart < least) [nearest, least] = [other, apart];
+  }
+  return nearest;
+}
+
+/**
  * Check one value that came from outside (a link); null when it is not allowed.
  * @param {Control} control
  * @param {string} text

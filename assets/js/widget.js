@@ -6,7 +6,7 @@
  */
 
 import { EduElement, button, fileUrl, fromFile, make } from "./base.js";
-import { Controls, makeFragment, parseFragment, stateKey } from "./controls.js";
+import { Controls, makeFragment, nearestKey, parseFragment, stateKey } from "./controls.js";
 import { copyData, copyLink } from "./widget_copy.js";
 import { toggleEditor } from "./widget_edit.js";
 import { mountSteps } from "./widget_steps.js";
@@ -172,18 +172,22 @@ export class EduWidget extends EduElement {
     const key = stateKey(this.spec.controls, this.values, this.spec.defaults);
     const states = await this.#loadStates();
     if (turn !== this.asked || this.live) return;
-    const state = states?.states[key];
-    if (!states || !state) {
-      this.#setState("needs-live");
-      const how = fromFile() ? explain(new PythonFailure("file")) : "Press “Run live” to compute them.";
-      this.say(`The picture still shows the earlier values. ${how}`);
+    const near = states && (key in states.states ? key : nearestKey(this.spec.controls, Object.keys(states.states), key));
+    if (states && near !== null) {
+      const state = states.states[near];
+      const parts = state.map((part) => [part].flat().map((index) => states.fragments[index]).join(""));
+      this.show(parts, states.summaries[near] ?? "");
+      this.answer = null;
+    }
+    if (near === key) {
+      this.#setState("idle");
+      this.say("");
       return;
     }
-    const parts = state.map((part) => [part].flat().map((index) => states.fragments[index]).join(""));
-    this.show(parts, states.summaries[key] ?? "");
-    this.answer = null;
-    this.#setState("idle");
-    this.say("");
+    this.#setState("needs-live");
+    const what = near === null ? "still shows the earlier values" : "shows the nearest values that were prepared";
+    const how = fromFile() ? explain(new PythonFailure("file")) : "Press “Run live” to compute yours.";
+    this.say(`The picture ${what}. ${how}`);
   }
 
   /** True, and said, when a field holds what cannot be used: the picture then shows the values before it. */

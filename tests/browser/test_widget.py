@@ -399,3 +399,13 @@ def test_the_button_back_to_the_top_covers_nothing_that_has_the_focus(open_conte
     page.mouse.wheel(0, -20)
     page.wait_for_timeout(200)
     assert not top.is_visible()
+
+
+def test_values_that_need_python_show_the_nearest_prepared_ones(visit):
+    own = ",".join(["2.125", *["0"] * 15])
+    page = visit.open(f"{CHAPTER}#widget-fp4?part=block&preset=own&values16={own}")
+    page.wait_for_selector("edu-widget[data-state=needs-live]")
+    prepared = widgets.evaluate("fp4", {"part": "block", "preset": "own"}).summary
+    assert page.locator("edu-widget .edu-summary").first.inner_text() == prepared
+    said = page.locator("edu-widget .edu-status").first.inner_text()
+    assert said == "The picture shows the nearest values that were prepared. Press “Run live” to compute yours."

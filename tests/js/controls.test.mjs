@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./setup.mjs";
 
-const { applies, faultOf, makeFragment, optionOf, parseFragment, parseValue, sliderText, snap, stateKey, stepFrom, textOf } =
+const { applies, faultOf, makeFragment, nearestKey, optionOf, parseFragment, parseValue, sliderText, snap, stateKey, stepFrom, textOf } =
   await import("../../assets/js/controls.js");
 
 const value = { name: "value", kind: "slider", label: "Value", min: -8, max: 8, step: 0.05, when: { part: "one" } };
@@ -126,4 +126,16 @@ test("a slider of steps is read out by the name of its step", () => {
   const steps = { name: "s", kind: "slider", label: "Step", min: 0, max: 2, step: 1, look: "steps", names: ["a", "b", "c"] };
   assert.equal(sliderText(steps, 1), "b");
   assert.equal(sliderText({ ...steps, names: [], unit: "tokens" }, 2), "2 tokens");
+});
+
+test("the nearest prepared state keeps the choices, early ones before late ones, then the sliders", () => {
+  const view = { name: "view", kind: "choice", label: "View", options: { one: "One", two: "Two" } };
+  const at = { name: "at", kind: "slider", label: "At", min: 0, max: 10, step: 1 };
+  const flag = { name: "flag", kind: "toggle", label: "Flag" };
+  const controls = [view, at, flag];
+  const keys = ["view=one;at=0;flag=0", "view=one;at=8;flag=0", "view=two;at=0;flag=0", "view=two;at=5;flag=1"];
+  assert.equal(nearestKey(controls, keys, "view=one;at=7;flag=0"), keys[1]);
+  assert.equal(nearestKey(controls, keys, "view=two;at=9;flag=0"), keys[2], "a switch weighs more than a slider");
+  assert.equal(nearestKey(controls, keys, "view=one;at=5;flag=1"), keys[1], "an early choice weighs more than a late switch");
+  assert.equal(nearestKey(controls, [], "view=one;at=7;flag=0"), null);
 });

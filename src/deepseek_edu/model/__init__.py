@@ -12,7 +12,8 @@ Two ideas carry the batching:
 
 A reader may take the files in this order:
 
-    norms, rope, linear, selection      the small parts
+    linear, one_token, norms, rope,     the small parts; one token at a time on a CPU
+    selection
     span, window, tiles                 where the tokens of a batch stand, and who sees whom
     quant, storage, cache, cache_file   four-bit and eight-bit rows, what a batch remembers, on disk
     attention, compressor, indexer,     one attention layer
@@ -26,7 +27,7 @@ A reader may take the files in this order:
     v4_cache, v4_compressor,            the model before, for comparison
     v4_reading, v4_attention,
     v4_streams, v4_experts,
-    v4_block, v4_model
+    v4_block, v4_step, v4_model
 
 Arguments with one meaning in every file:
 

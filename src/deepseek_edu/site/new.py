@@ -193,9 +193,9 @@ def _widget(root: Path, id: str) -> list[Path]:
     package = root / "src" / "deepseek_edu" / "widgets"
     index = package / "__init__.py"
     text = index.read_text(encoding="utf-8")
-    listed, count = re.subn(r"(?m)^_WIDGETS = \((.*?),?\)$", rf'_WIDGETS = (\1, "{id}")', text)
+    listed, count = re.subn(r"(?ms)^(_WIDGETS = \(\n.*?)^\)$", rf'\1    "{id}",\n)', text)
     if count != 1:
-        raise SiteError(f"{index}: found no line `_WIDGETS = (…)`; allowed: one line that lists the widgets")
+        raise SiteError(f"{index}: found no list `_WIDGETS = (…)`; allowed: one with an id on each line")
     title = _title(id)
     written = _write(package / f"{function}.py", WIDGET.format(id=id, function=function, title=title))
     index.write_text(listed, encoding="utf-8")
