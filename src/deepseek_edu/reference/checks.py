@@ -55,6 +55,39 @@ def integers(x, name, largest):
     return x.astype(np.uint8)
 
 
+def whole_blocks(n, block):
+    """Refuse n values that are no whole number of blocks.
+
+    Args:
+        n: values; block: values that share a scale.
+
+    Raises:
+        ValueError: block is no positive integer, or does not divide n.
+    """
+    if not isinstance(block, (int, np.integer)) or block < 1:
+        raise ValueError(f"block must be a positive integer; got {block!r}; DeepSeek uses 16 and 32")
+    if n % block:
+        raise ValueError(f"the number of values must be a multiple of block = {block}; got {n}; pad with zeros")
+
+
+def scales_fit(values, scales, block):
+    """Refuse scales that do not belong to the values.
+
+    Args:
+        values: shape (…, n) of the values.
+        scales: shape of the scales; (…, n/block) fits.
+        block: values that share a scale.
+
+    Raises:
+        ValueError: another shape, or no whole number of blocks.
+    """
+    whole_blocks(values[-1], block)
+    if tuple(scales) != (*values[:-1], values[-1] // block):
+        raise ValueError(
+            f"scale_bytes must hold one byte per block of {block}; got shape {tuple(scales)} for values {tuple(values)}"
+        )
+
+
 def count(value, name, least):
     """Return value, an integer, least or more.
 

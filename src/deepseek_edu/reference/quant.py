@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepseek_edu.reference.checks import integers, real_numbers
+from deepseek_edu.reference.checks import integers, real_numbers, scales_fit, whole_blocks
 
 FP4_MAX = 6.0  # largest magnitude of E2M1
 FP8_MAX = 448.0  # largest magnitude of E4M3
@@ -439,7 +439,7 @@ def fp4_bytes(n, block):
     >>> fp4_bytes(512, 16), fp4_bytes(128, 32)  # a main KV entry, an index key
     (288, 68)
     """
-    _check_block(n, block)
+    whole_blocks(n, block)
     return n // 2 + n // block
 
 
@@ -449,7 +449,7 @@ def fp8_bytes(n, block):
     >>> fp8_bytes(512, 32)  # a window KV entry
     528
     """
-    _check_block(n, block)
+    whole_blocks(n, block)
     return n + n // block
 
 
@@ -459,7 +459,7 @@ def bits_per_value(block):
     >>> bits_per_value(16), bits_per_value(32)
     (4.5, 4.25)
     """
-    _check_block(block, block)
+    whole_blocks(block, block)
     return 4 + 8 / block
 
 
@@ -484,23 +484,12 @@ def _fp4_scale(scale_kind):
 def _blocks(x, block):
     x = real_numbers(x, "x")
     width = x.shape[-1] if x.ndim else 1
-    _check_block(width, block)
+    whole_blocks(width, block)
     if np.any(np.abs(x) >= 2.0**127):
         raise ValueError(f"x must be below 2**127 in magnitude; got {np.abs(x).max()}; its read-back would overflow")
     return x.astype(np.float32).reshape(*x.shape[:-1], width // block, block)
 
 
-def _check_block(n, block):
-    if not isinstance(block, (int, np.integer)) or block < 1:
-        raise ValueError(f"block must be a positive integer; got {block!r}; DeepSeek uses 16 and 32")
-    if n % block:
-        raise ValueError(f"the number of values must be a multiple of block = {block}; got {n}; pad with zeros")
-
-
 def _scale_up(values, scales, block):
-    _check_block(values.shape[-1], block)
-    if scales.shape != (*values.shape[:-1], values.shape[-1] // block):
-        raise ValueError(
-            f"scale_bytes must hold one byte per block of {block}; got shape {scales.shape} for values {values.shape}"
-        )
+    scales_fit(values.shape, scales.shape, block)
     return (values.reshape(*scales.shape, block) * scales[..., None]).reshape(values.shape)
