@@ -14,7 +14,7 @@ from .memo import remembered
 from .mhc_compare import BLOCKS, compare, settings
 from .mhc_drawing import misses_of, mix_picture, sinkhorn_picture
 from .mhc_schedule import STEPS, schedule
-from .parts import Metric, Metrics, Prose
+from .parts import Metric, Metrics, Prose, Steps
 
 MIX = {"part": "mix"}
 SINKHORN = {"part": "sinkhorn"}
@@ -58,7 +58,7 @@ def mhc(
     ) = "2",
     iterations: Slider(1, ITERATIONS, 1, "Iterations", look="steps", when=SINKHORN) = 1,
     count: Slider(1, 8, 1, "Streams n", when=SCHEDULE) = 4,
-    step: Slider(1, STEPS, 1, "Step", look="steps", when=SCHEDULE) = 1,
+    step: Slider(1, STEPS, 1, "Step", look="steps", when=SCHEDULE) = 7,
     shift: Choice(
         {"a": "Only A", "abc": "A, B and C (wrong)"},
         "One sub-block late",
@@ -78,33 +78,39 @@ def mhc(
 
 
 def _mix(streams: np.ndarray, weight: float, exchange: float, written: float) -> View:
+    now, start = _sub_block(streams, weight, exchange, written), _sub_block(*_START)
+    x, y, after = now["x"], now["y"], now["after"]
+    old, sums = streams[0].sum(axis=0), (now["mix"].T @ streams[0]).sum(axis=0)
+    read = " + ".join(f"{show(float(a))} · {_list(s)}" for a, s in zip(now["pre"], streams[0], strict=True))
+    steps = [f"Collapse: x = {read} = {_list(x)}", f"The stand-in swaps and halves: y = {_list(y)}"]
+    for j in range(2):
+        mixed = " + ".join(f"{show(float(b))} · {_list(s)}" for b, s in zip(now["mix"][:, j], streams[0], strict=True))
+        steps.append(f"Write and mix: new stream {j} = {show(float(now['post'][j]))} · y + {mixed} = {_list(after[j])}")
+    prose = Prose(
+        f"Rows and columns of B sum to 1, so mixing alone leaves the sum of the streams at {_list(sums)}"
+        f"{', as before' if np.allclose(old, sums) else f' instead of {_list(old)}'}. What is new comes from y. All "
+        "values here are illustrative."
+    )
+    summary = (
+        f"Streams {_list(streams[0, 0])} and {_list(streams[0, 1])} with weights {show(weight)} and {show(1 - weight)} "
+        f"give x = {_list(x)}; after the sub-block the streams are {_list(after[0])} and {_list(after[1])}."
+    )
+    return View((mix_picture(now, start), Steps(tuple(steps), "The arithmetic"), prose), summary)
+
+
+_START = np.array([[[2.0, 0.0], [0.0, 4.0]]]), 0.25, 0.2, 0.5
+
+
+def _sub_block(streams: np.ndarray, weight: float, exchange: float, written: float) -> dict[str, np.ndarray]:
+    """Coefficients and results of one sub-block around the stand-in, by name."""
     pre = np.array([[weight, 1 - weight]])
     post = np.array([[written, 1.0]])
     mix = np.array([[[1 - exchange, exchange], [exchange, 1 - exchange]]])
     x = mechanism.collapse(streams, pre)
     y = x[:, ::-1] / 2
     after = mechanism.expand(streams, y, mechanism.Coefficients(pre, post, mix))
-    sums = streams[0].sum(axis=0), (mix[0].T @ streams[0]).sum(axis=0)
-    metrics = Metrics(
-        (
-            Metric("x, what the sub-block reads", x[0].tolist(), _list(x[0]), note="Σ Aᵢ · stream i", role="result"),
-            Metric("y, what it returns", y[0].tolist(), _list(y[0]), note="a stand-in: swaps and halves"),
-            Metric("Stream 0 after it", after[0, 0].tolist(), _list(after[0, 0]), note="C₀ · y + Σ Bᵢ₀ · stream i"),
-            Metric("Stream 1 after it", after[0, 1].tolist(), _list(after[0, 1]), note="C₁ · y + Σ Bᵢ₁ · stream i"),
-        ),
-        "One sub-block",
-    )
-    parts = [f"{show(float(a))} · {_list(s)}" for a, s in zip(pre[0], streams[0], strict=True)]
-    prose = Prose(
-        f"x = {' + '.join(parts)} = {_list(x[0])}. Rows and columns of B sum to 1: mixing alone leaves the sum of the "
-        f"streams at {_list(sums[1])}, as before. What is new comes from y. All values here are illustrative."
-    )
-    summary = (
-        f"Streams {_list(streams[0, 0])} and {_list(streams[0, 1])} with weights {show(weight)} and {show(1 - weight)} "
-        f"give x = {_list(x[0])}; after the sub-block the streams are {_list(after[0, 0])} and {_list(after[0, 1])}."
-    )
-    picture = mix_picture(streams[0], pre[0], post[0], mix[0], x[0], y[0], after[0])
-    return View((picture, metrics, prose), summary)
+    names = ("streams", "pre", "post", "mix", "x", "y", "after")
+    return {name: value[0] for name, value in zip(names, (streams, pre, post, mix, x, y, after), strict=True)}
 
 
 def _list(values: np.ndarray) -> str:

@@ -9,57 +9,57 @@ from deepseek_edu.drawing.axes import linear
 from deepseek_edu.drawing.numbers import fixed, show, superscript
 
 
-def mix_picture(streams, pre, post, mix, x, y, after) -> Picture:
+def mix_picture(now: dict, start: dict) -> Picture:
     """Two streams of width 2: collapse by A, a sub-block, its output written by C, the streams mixed by B.
 
-    `mix` is B, [from, to]; the width of an arrow is its coefficient.
+    Args:
+        now: "streams", "pre" (A), "post" (C), "mix" (B, [from, to]), "x", "y" and "after", of one token.
+        start: the same for the start values; what differs from them is drawn as changed.
+
+    The width of an arrow is its coefficient.
     """
+    streams, pre, x, y, after = (now[name] for name in ("streams", "pre", "x", "y", "after"))
 
     def paint(width: float) -> Canvas:
-        narrow = width < 500
-        canvas = Canvas(width, 340 if narrow else 270)
-        cell, into, level, lanes = (40.0, 76.0, 96, (222, 296)) if narrow else (54.0, 124.0, 46, (168, 230))
-        end, out = width - 2 * cell, width - 2 * cell - into
-        start, stop, bottom = 2 * cell + 5, end - 6, level + 31
-        for stream in range(2):
-            _vector(canvas, 0, lanes[stream], cell, streams[stream], f"stream {stream}")
-            _vector(canvas, end, lanes[stream], cell, after[stream], f"new stream {stream}")
-        _vector(canvas, into, level, cell, x, "x")
-        _vector(canvas, out, level, cell, y, "y")
+        canvas = Canvas(width, 0)
         with canvas.group():
-            if narrow:
-                kit.box(canvas, width / 2 - 62, 8, 124, 38, "sub-block", "swaps and halves", "parameters")
-                canvas.arrow(into + cell, level - 20, width / 2 - 40, 50)
-                canvas.arrow(width / 2 + 40, 50, out + cell, level - 20)
+            changed = ("k-changed", "changed, and what follows")
+            top = kit.legend(canvas, ["hidden", "parameters", changed]) + 4
+        cell, into, level, lanes = (40.0, 76.0, 92, (214, 288)) if canvas.narrow else (56.0, 128.0, 30, (156, 224))
+        level, lanes = level + top, (lanes[0] + top, lanes[1] + top)
+        end, out = width - 2 * cell, width - 2 * cell - into
+        begin, stop, bottom = 2 * cell + 5, end - 6, level + 33
+        for stream in range(2):
+            _vector(canvas, 0, lanes[stream], cell, streams[stream], start["streams"][stream], f"stream {stream}")
+            _vector(canvas, end, lanes[stream], cell, after[stream], start["after"][stream], f"new stream {stream}")
+        _vector(canvas, into, level, cell, x, start["x"], "x" if canvas.narrow else "x, what is read")
+        _vector(canvas, out, level, cell, y, start["y"], "y" if canvas.narrow else "y, returned")
+        with canvas.group():
+            if canvas.narrow:
+                kit.box(canvas, width / 2 - 62, top + 4, 124, 38, "sub-block", "swaps and halves", "parameters")
+                canvas.arrow(into + cell, level - 20, width / 2 - 40, top + 46)
+                canvas.arrow(width / 2 + 40, top + 46, out + cell, level - 20)
             else:
-                kit.box(canvas, width / 2 - 64, level - 8, 128, 42, "sub-block", "swaps and halves", "parameters")
-                canvas.arrow(into + 2 * cell + 6, level + 13, width / 2 - 70, level + 13)
-                canvas.arrow(width / 2 + 70, level + 13, out - 6, level + 13)
+                kit.box(canvas, width / 2 - 68, level - 8, 136, 44, "sub-block", "swaps and halves", "parameters")
+                canvas.arrow(into + 2 * cell + 6, level + 14, width / 2 - 74, level + 14)
+                canvas.arrow(width / 2 + 74, level + 14, out - 6, level + 14)
+        flows = []
         for i, j in ((0, 1), (1, 0), (0, 0), (1, 1)):
-            at = 0.5 if i == j else 0.24
-            name = f"B{_SUB[i]}{_SUB[j]} "
-            _flow(canvas, (start, lanes[i] + 13), (stop, lanes[j] + 13), mix[i, j], "k-hidden", at, name)
+            at, name = 0.5 if i == j else 0.24, f"B{_SUB[i]}{_SUB[j]} "
+            flows.append(((begin, lanes[i] + 14), (stop, lanes[j] + 14), ("mix", i, j), "k-hidden", at, name))
         for i in range(2):
-            foot = cell * (0.6 + 0.8 * i)
-            _flow(
-                canvas,
-                (start, lanes[i] + 6),
-                (into + foot, bottom),
-                pre[i],
-                "k-level",
-                0.35 + 0.4 * i if narrow else 0.6 - 0.15 * i,
-                f"A{_SUB[i]} ",
-            )
-            j = 1 - i
-            _flow(
-                canvas,
-                (out + foot, bottom),
-                (stop, lanes[j] + 6),
-                post[j],
-                "k-level",
-                0.2 + (0.5 if narrow else 0.33) * i,
-                f"C{_SUB[j]} ",
-            )
+            foot, j = cell * (0.6 + 0.8 * i), 1 - i
+            near = 0.35 + 0.4 * i if canvas.narrow else 0.6 - 0.15 * i
+            far = 0.12 + 0.38 * i if canvas.narrow else 0.2 + 0.33 * i
+            flows += [
+                ((begin, lanes[i] + 6), (into + foot, bottom), ("pre", i), "k-level", near, f"A{_SUB[i]} "),
+                ((out + foot, bottom), (stop, lanes[j] + 6), ("post", j), "k-level", far, f"C{_SUB[j]} "),
+            ]
+        for begins, goal, (name, *place), style, at, words in flows:
+            weight, old = now[name][tuple(place)], start[name][tuple(place)]
+            changed = abs(weight - old) > 1e-9
+            _flow(canvas, begins, goal, weight, "k-changed" if changed else style, at, words, changed)
+        canvas.height = lanes[1] + 34
         return canvas
 
     description = (
@@ -67,8 +67,7 @@ def mix_picture(streams, pre, post, mix, x, y, after) -> Picture:
         f"{fixed(float(pre[1]), 2)}, are collapsed to x = {_pair(x)}. The sub-block returns y = {_pair(y)}; the "
         f"streams after it are {_pair(after[0])} and {_pair(after[1])}."
     )
-    raw = {"streams": streams, "pre": pre, "post": post, "mix": mix, "x": x, "y": y, "after": after}
-    return draw(paint, "One sub-block and two streams", description, raw)
+    return draw(paint, "One sub-block and two streams", description, now)
 
 
 _SUB = ("₀", "₁")
@@ -78,26 +77,32 @@ def _pair(values) -> str:
     return f"[{', '.join(show(round(float(v), 6) + 0.0, 4) for v in values)}]"
 
 
-def _vector(canvas: Canvas, x: float, y: float, cell: float, values, name: str) -> None:
-    """Two numbers in cells with their name above."""
+def _vector(canvas: Canvas, x: float, y: float, cell: float, values, start, name: str) -> None:
+    """Two numbers in cells with their name above; those that are not the start's are drawn as changed."""
     with canvas.group(x, y):
-        canvas.text(0, -6, kit.fit(name, 2 * cell + 8, SMALL), "k-label", "start", SMALL)
-        kit.cells(canvas, 0, 0, [show(round(float(v), 4) + 0.0, 3) for v in values], cell, 26, "hidden")
+        anchor, at = ("end", 2 * cell) if name.startswith("new") else ("start", 1)
+        canvas.text(at, -7, name, "k-label", anchor, SMALL)
+        for index, (value, old) in enumerate(zip(values, start, strict=True)):
+            kind = "changed" if abs(value - old) > 1e-9 else "hidden"
+            word = show(round(float(value), 4) + 0.0, 3)
+            kit.cells(canvas, index * cell, 0, [word], cell, 28, kind)
 
 
-def _flow(canvas: Canvas, begin, goal, weight, style: str, at: float, name: str) -> None:
+def _flow(canvas: Canvas, begin, goal, weight, style: str, at: float, name: str, changed: bool) -> None:
     """An arrow as wide as its coefficient, which stands on it; nothing flows at zero."""
     weight = float(weight)
     with canvas.group():
         if abs(weight) > 1e-9:
             canvas.arrow(*begin, *goal, style, 0.8 + 3.2 * min(2.0, abs(weight)), 9)
         else:
-            canvas.line(*begin, *goal, "k-grid", 1, "3 3")
+            canvas.line(*begin, *goal, "k-changed" if changed else "k-grid", 1, "3 3")
         x, y = (b + at * (g - b) for b, g in zip(begin, goal, strict=True))
         words = f"{name}{show(round(weight, 4), 3)}"
-        wide = kit.text_width(words, SMALL) + 6
-        canvas.rect(x - wide / 2, y - 8, wide, 16, "k-cell", 3)
-        canvas.text(x, y + 4, words, size=SMALL)
+        wide = kit.text_width(words, SMALL) + 8
+        canvas.rect(x - wide / 2, y - 9, wide, 18, "k-cell", 3)
+        if changed:
+            kit.ring(canvas, x - wide / 2, y - 9, wide, 18, "k-changed")
+        canvas.text(x, y + 4, words, "k-changed k-text--strong" if changed else "", size=SMALL)
 
 
 def misses_of(mix: np.ndarray) -> tuple[float, float]:

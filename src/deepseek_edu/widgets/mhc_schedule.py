@@ -7,18 +7,18 @@ and otherwise read again once it does. What is counted this way is compared with
 
 from dataclasses import dataclass
 
-from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.numbers import show
 from deepseek_edu.reference import mhc
 
+from .mhc_timeline import schedule_picture
 from .parts import Metric, Metrics, Prose, View
 
 TILES = 4
 STEPS = 8  # before, four tiles, coefficients, second read, sub-block
 KINDS = ("read X", "read y", "write X′", "read X′ again", "write x")
 TITLES = {
-    "original": ("Original, in two passes", "A is made from the same streams that it collapses"),
-    "single": ("Single pass", "A comes from the sub-block before"),
+    "original": ("Original", ("two passes: A", "is made from", "these streams")),
+    "single": ("Single pass", ("A comes from the", "sub-block before")),
 }
 
 
@@ -27,6 +27,9 @@ class Lane:
     """One schedule at one step."""
 
     name: str
+    tiles: int  # tiles of a token's streams
+    early: bool  # whether the A that a tile needs exists before the first one arrives
+    finished: bool  # whether the next sub-block runs
     arrived: int  # tiles of the new streams that were written
     collapsed: int  # tiles of the next input that exist
     again: int  # tiles read a second time
@@ -36,6 +39,11 @@ class Lane:
     @property
     def total(self) -> float:
         return sum(self.moved.values())
+
+    @property
+    def counts_as(self) -> str:
+        """Its name among the totals."""
+        return "single pass" if self.name == "single" else "two passes"
 
 
 def lane(name: str, streams: int, step: int) -> Lane:
@@ -59,7 +67,8 @@ def lane(name: str, streams: int, step: int) -> Lane:
     again = waiting if step >= TILES + 3 and needed in exist else 0
     moved["read X′ again"] += again * streams / TILES
     moved["write x"] += again / TILES
-    return Lane(name, arrived, collapsed + again, again, "own" in exist, moved)
+    early, finished = needed == "previous", step == STEPS
+    return Lane(name, TILES, early, finished, arrived, collapsed + again, again, "own" in exist, moved)
 
 
 def schedule(streams: int, step: int) -> View:
@@ -73,8 +82,6 @@ def schedule(streams: int, step: int) -> View:
     original, single = lanes
     metrics = Metrics(
         (
-            Metric("Original so far", original.total, f"{show(original.total)}d", note=f"of {totals['two passes']}d"),
-            Metric("Single pass so far", single.total, f"{show(single.total)}d", note=f"of {totals['single pass']}d"),
             Metric(
                 "Of three kernels, the single pass moves",
                 totals["single pass"] / totals["three kernels"],
@@ -89,11 +96,11 @@ def schedule(streams: int, step: int) -> View:
         "Numbers moved",
     )
     summary = (
-        f"Step {step} of {STEPS} with {streams} streams: the original has collapsed {original.collapsed} of {TILES} "
+        f"Step {step} of {STEPS} with {streams} stream{'s' if streams > 1 else ''}: the original has collapsed {original.collapsed} of {TILES} "
         f"tiles and moved {show(original.total)}d numbers, the single pass {single.collapsed} and "
         f"{show(single.total)}d."
     )
-    return View((_picture(lanes, streams, step, totals), metrics, Prose(_words(lanes, step))), summary)
+    return View((schedule_picture(lanes, TITLES, streams, step, totals), metrics, Prose(_words(lanes, step))), summary)
 
 
 def _words(lanes: list[Lane], step: int) -> str:
@@ -128,100 +135,3 @@ def _words(lanes: list[Lane], step: int) -> str:
         "in both schedules, so only A is shifted. Which A collapses a tile is part of the model, which was "
         "trained with it."
     )
-
-
-def _picture(lanes: list[Lane], streams: int, step: int, totals: dict[str, int]) -> Picture:
-    top = max(totals.values())
-
-    def paint(width: float) -> Canvas:
-        canvas = Canvas(width, 0)
-        with canvas.group():
-            items = [
-                ("k-hidden", "read"),
-                ("k-box k-hidden", "written"),
-                ("k-changed", "read again"),
-                ("k-box k-selected", "collapsed"),
-            ]
-            y = kit.legend(canvas, items) + 6
-        for one in lanes:
-            y = _lane(canvas, y, one, streams, top) + 16
-        with canvas.group():
-            y = kit.heading(canvas, 0, y, "Numbers moved per token and sub-block", f"n = {streams} streams of width d")
-            rows = [(name, total, f"{total}d", "hidden") for name, total in totals.items()]
-            canvas.height = kit.bars(canvas, 0, y, width, rows, 110) + 4
-        return canvas
-
-    states = "; ".join(
-        f"{TITLES[one.name][0]}: {one.arrived} of {TILES} tiles written, {one.collapsed} collapsed, "
-        f"{show(one.total)}d moved"
-        for one in lanes
-    )
-    raw = {
-        "step": step,
-        "lanes": {one.name: {**one.moved, "collapsed": one.collapsed} for one in lanes},
-        "totals": totals,
-    }
-    return draw(paint, "Two schedules", f"Step {step}. {states}.", raw)
-
-
-def _lane(canvas: Canvas, y: float, one: Lane, streams: int, top: float) -> float:
-    """Tiles, coefficients and the traffic of one schedule."""
-    narrow = canvas.narrow
-    title, note = TITLES[one.name]
-    with canvas.group():
-        y = kit.heading(canvas, 0, y, title, note)
-    left, cell = 88.0, (34.0 if narrow else 46.0)
-    names = [str(tile + 1) for tile in range(TILES)]
-    with canvas.group(0, y):
-        canvas.text(0, 18, "streams X′", "k-label", "start")
-        missing = list(range(one.arrived, TILES))
-        kit.cells(canvas, left, 1, names, cell, 26, "hidden", off=missing)
-        if one.again:
-            for tile in range(one.again):
-                canvas.line(left + tile * cell + 3, 30, left + (tile + 1) * cell - 3, 30, "k-changed", 4)
-        canvas.text(0, 50, "next input x", "k-label", "start")
-        missing = list(range(one.collapsed, TILES))
-        kit.cells(
-            canvas,
-            left,
-            33,
-            ["Σ" if t < one.collapsed else "" for t in range(TILES)],
-            cell,
-            26,
-            "selected",
-            off=missing,
-        )
-    boxes = (0.0, 68.0, (canvas.width - 10) / 2) if narrow else (left + TILES * cell + 24, 1.0, 196.0)
-    single = one.name == "single"
-    with canvas.group(boxes[0], y + boxes[1]):
-        used = "A, B and C in use" if single else "B and C in use"
-        kit.box(
-            canvas,
-            0,
-            0,
-            boxes[2],
-            44,
-            "Previous sub-block",
-            used,
-            "parameters",
-            "selected" if one.arrived < TILES else "",
-        )
-    with canvas.group(boxes[0] + boxes[2] + 10, y + boxes[1]):
-        note = "A, B, C exist" if one.own else f"sums over {one.arrived} of {TILES} tiles"
-        kit.box(canvas, 0, 0, boxes[2], 44, "Next sub-block", note, "parameters", "" if one.own else "off")
-    y += 124 if narrow else 70
-    scale = (canvas.width - 70) / top
-    x = 0.0
-    styles = ("k-hidden", "k-hidden", "k-box k-hidden", "k-changed", "k-box k-hidden")
-    with canvas.group(0, y):
-        canvas.rect(0, 0, top * scale, 18, "k-ground", 2)
-        for kind, style in zip(KINDS, styles, strict=True):
-            amount = one.moved[kind]
-            if amount:
-                canvas.rect(x + 0.5, 0, amount * scale - 1, 18, style, 2)
-                word = kind.split(" ", 1)[1]
-                if kit.text_width(word, SMALL) < amount * scale + 2:
-                    canvas.text(x + amount * scale / 2, 31, word, "k-muted", size=SMALL)
-            x += amount * scale
-        canvas.text(canvas.width, 14, f"{show(one.total)}d", "k-text--strong", "end")
-    return y + 36
