@@ -92,7 +92,8 @@ def train(model, part, steps, trainable):
             with torch.no_grad():
                 output = model(ids)
             anchors = torch.randint(1, LENGTH - 1 - model.config.dspark_block_size, (4,), generator=text.generator)
-            loss = losses.draft_loss(model, ids, output, sorted(anchors.tolist())).total
+            parts = losses.draft_loss_on_text(model, ids, output, sorted(anchors.tolist()), factors=(1, 0.5, 1))
+            loss = parts["loss"]
         loss.backward()
         for optimiser in made:
             optimiser.step()

@@ -28,11 +28,11 @@ def test_the_next_token_loss_is_the_mean_surprise_of_counted_tokens():
 
 
 def test_the_draft_loss_is_the_sum_of_its_three_parts():
-    """Weights e^(−k/γ); half the distance of the distributions; confidence against one minus that half."""
+    """Weights e^(−k/γ); the distance of the distributions; confidence against one minus half of it."""
     model = small()
     ids, output = text_and_output(model)
     with torch.no_grad():
-        got = losses.draft_loss(model, ids, output, [2, 5], gamma=2.0)
+        got = losses.draft_loss_on_text(model, ids, output, [2, 5], gamma=2.0, factors=(1, 0.5, 2))
     parts = np.zeros(3)
     for anchor in (2, 5):
         with torch.no_grad():
@@ -45,10 +45,10 @@ def test_the_draft_loss_is_the_sum_of_its_three_parts():
                 overlap = np.minimum(target, q[row, k]).sum()
                 sure = 1 / (1 + math.exp(-float(confidence[row, k])))
                 parts[0] -= weight * math.log(q[row, k, int(ids[row, anchor + 1 + k])])
-                parts[1] += weight * 0.5 * np.abs(target - q[row, k]).sum()
+                parts[1] += weight * np.abs(target - q[row, k]).sum()
                 parts[2] -= weight * (overlap * math.log(sure) + (1 - overlap) * math.log(1 - sure))
-    assert gap(torch.stack([got.cross_entropy, got.variation, got.confidence]), parts) < 1e-6
-    assert abs(float(got.total) - parts.sum()) < 1e-6
+    assert gap(torch.stack([got["cross_entropy"], got["distance"], got["confidence"]]), parts) < 1e-6
+    assert abs(float(got["loss"]) - parts @ [1, 0.5, 2]) < 1e-6
 
 
 def test_the_left_neighbours_of_teacher_forced_drafts_are_the_text():
@@ -71,7 +71,7 @@ def test_draft_losses_never_reach_the_backbone():
     model = small()
     ids, _ = text_and_output(model)
     output = model(ids)
-    losses.draft_loss(model, ids, output, [2, 5]).total.backward()
+    losses.draft_loss_on_text(model, ids, output, [2, 5])["loss"].backward()
     for name, parameter in model.named_parameters():
         assert name.startswith("mtp.") or parameter.grad is None, name
     assert model.mtp[0].main_proj.weight.grad.abs().max() > 0

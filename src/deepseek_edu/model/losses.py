@@ -1,21 +1,24 @@
-"""What training minimises: next-token cross entropy, balance of the experts, and the drafter's three losses.
+"""What training minimises: next-token cross-entropy, balance of the experts, and the drafter's three terms.
 
-Source: report, sections 2.4.3 and 4.2.2; for the drafter DeepSpec `deepspec/modeling/dspark/loss.py` (cross entropy,
-total variation, confidence; positions further right count less).
+`draft_loss` is that of reference/losses.py, with gradients; `draft_loss_on_text` runs the drafter on whole texts first.
+
+Source: report, sections 2.4.3 and 4.2.2; for the drafter DeepSpec `deepspec/modeling/dspark/loss.py`.
 """
-
-from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 from deepseek_edu.model import dspark, moe
 from deepseek_edu.model.cache import Cache
+from deepseek_edu.model.norms import precise
 from deepseek_edu.model.span import Span
+from deepseek_edu.reference import losses as rules
+
+GAMMA, FACTORS = rules.GAMMA, rules.FACTORS
 
 
 def next_token_loss(logits, ids, counts=None):
-    """Return the mean cross entropy of each token given those before it, a scalar.
+    """Return the mean cross-entropy of each token given those before it, a scalar.
 
     Args:
         logits: [B T V]; ids: int64 [B T].
@@ -44,21 +47,72 @@ def balance_loss(routing, batch, weight=1e-4):
     return torch.stack(losses).sum() / batch
 
 
-@dataclass(frozen=True)
-class DraftLoss:
-    """The parts of the drafter's loss, scalars."""
+def cross_entropy(logits, targets, weights=None):
+    """Return the mean of −log p(target), a scalar in nats; 0 if all weights are 0.
 
-    cross_entropy: torch.Tensor  # of the drafts against the text
-    variation: torch.Tensor  # half the L1 distance between draft and target distributions
-    confidence: torch.Tensor  # binary cross entropy against the probability of acceptance
+    Args:
+        logits: (…, V).
+        targets: integers (…).
+        weights: (…) or None for equal weights; their sum divides, so 0 leaves a position out.
 
-    @property
-    def total(self):
-        """Their sum."""
-        return self.cross_entropy + self.variation + self.confidence
+    Raises:
+        ValueError: targets are no token ids of the shape of the logits without V.
+    """
+    rules.target_ids(targets.cpu().numpy(), logits.shape)
+    losses = -precise(logits).log_softmax(dim=-1).gather(-1, targets.long()[..., None])[..., 0]
+    return _weighted_mean(losses, torch.ones_like(losses) if weights is None else weights)
 
 
-def draft_loss(model, ids, output, anchors, gamma=4.0):
+def _weighted_mean(values, weights):
+    return (values * weights).sum() / weights.sum().clamp_min(1e-20)
+
+
+def acceptance_rate(draft_logits, target_logits):
+    """Return the probability that a draft from softmax(draft) stands against softmax(target): (…) from (…, V) both."""
+    difference = precise(draft_logits).softmax(dim=-1) - precise(target_logits).softmax(dim=-1)
+    return 1 - 0.5 * difference.abs().sum(dim=-1)
+
+
+def position_weights(block, gamma):
+    """Return e^(−k/gamma) for the drafts k = 0 … block − 1 of a block, float64 [block]; equal weights for gamma 0."""
+    return torch.from_numpy(rules.position_weights(block, gamma))
+
+
+def draft_loss(draft_logits, target_logits, targets, confidence, mask=None, gamma=GAMMA, factors=FACTORS):
+    """Return the drafter's loss and its parts, scalars with gradients to draft_logits and confidence.
+
+    Args:
+        draft_logits: (…, block, V), with the bigram bias of the true left neighbours.
+        target_logits: (…, block, V), the backbone's; no gradient reaches them.
+        targets: integers (…, block), the tokens that followed.
+        confidence: (…, block), logits of the confidence head; what they should predict is taken without gradient.
+        mask: bool (…, block), positions that count; all by default.
+        gamma: decay over the positions of a block, 0 for none.
+        factors: of cross-entropy, distance and confidence.
+
+    Returns:
+        dict: cross_entropy, distance (mean of Σ|P − Q|), confidence (binary cross-entropy), loss (their weighted sum).
+
+    Raises:
+        ValueError: shapes that do not belong together, or targets that are no token ids.
+    """
+    shapes = [x.shape for x in (draft_logits, target_logits, confidence)]
+    rules.check_draft_shapes(*shapes, None if mask is None else mask.shape)
+    rate = acceptance_rate(draft_logits, target_logits.detach())  # … block
+    weights = position_weights(rate.shape[-1], gamma).to(rate).expand_as(rate)
+    if mask is not None:
+        weights = weights * mask
+    wanted, given = rate.detach(), confidence.to(rate.dtype)
+    sure = nn.functional.binary_cross_entropy_with_logits(given, wanted, reduction="none")
+    parts = {
+        "cross_entropy": cross_entropy(draft_logits, targets, weights),
+        "distance": _weighted_mean(2 * (1 - rate), weights),
+        "confidence": _weighted_mean(sure, weights),
+    }
+    return {**parts, "loss": sum(factor * part for factor, part in zip(factors, parts.values(), strict=True))}
+
+
+def draft_loss_on_text(model, ids, output, anchors, gamma=GAMMA, factors=FACTORS):
     """Return the drafter's loss on whole sequences, with the text as the neighbours to the left (teacher forcing).
 
     Args:
@@ -67,32 +121,26 @@ def draft_loss(model, ids, output, anchors, gamma=4.0):
         output: Output of `model(ids)`; its main_hidden and logits are used without gradient, so the backbone is frozen.
         anchors: positions p, at least 1 and at most T − 1 − block: a block is drafted after the tokens 0 … p − 1,
             beginning with token p.
-        gamma: block position k counts exp(−k/gamma).
+        gamma, factors: of `draft_loss`.
 
     Returns:
-        DraftLoss, means over rows and anchors.
+        dict of `draft_loss`, over all rows and anchors.
 
     Raises:
-        ValueError: an anchor leaves no context or no target.
+        ValueError: the model has no drafter, or an anchor leaves no context or no target.
     """
-    block = model.config.dspark_block_size
-    batch, tokens = ids.shape
+    if not len(model.mtp):
+        raise ValueError("the model has no draft stages to train (config.n_mtp_layers is 0)")
+    block, tokens = model.config.dspark_block_size, ids.shape[1]
     if not len(anchors) or min(anchors) < 1 or max(anchors) > tokens - 1 - block:
         raise ValueError(f"anchors must be 1 … {tokens - 1 - block} for {tokens} tokens; got {list(anchors)}")
-    weights = torch.exp(-torch.arange(block, device=ids.device) / gamma)
-    weights = weights / weights.sum()
-    main_hidden, target = output.main_hidden.detach(), output.logits.detach()
-    parts = []
-    for anchor in anchors:
-        logits, confidence = _teacher_forced(model, ids, main_hidden, anchor)
-        wanted = ids[:, anchor + 1 : anchor + 1 + block]  # B block
-        entropy = nn.functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none").view(batch, -1)
-        p, q = target[:, anchor : anchor + block].softmax(dim=-1), logits.softmax(dim=-1)
-        distance = 0.5 * (p - q).abs().sum(dim=-1)  # B block; 1 − distance is the probability of acceptance
-        accepted = (1 - distance).detach().to(confidence.dtype)
-        sure = nn.functional.binary_cross_entropy_with_logits(confidence, accepted, reduction="none")
-        parts.append(torch.stack([(loss * weights).sum(dim=-1).mean() for loss in (entropy, distance, sure)]))
-    return DraftLoss(*torch.stack(parts).mean(dim=0))
+    main_hidden, logits = output.main_hidden.detach(), output.logits.detach()
+    made = [
+        (*_teacher_forced(model, ids, main_hidden, p), logits[:, p : p + block], ids[:, p + 1 : p + 1 + block])
+        for p in anchors
+    ]
+    drafted, confidence, target, followed = (torch.cat(some) for some in zip(*made, strict=True))  # anchors·B block …
+    return draft_loss(drafted, target, followed, confidence, gamma=gamma, factors=factors)
 
 
 def _teacher_forced(model, ids, main_hidden, anchor):
