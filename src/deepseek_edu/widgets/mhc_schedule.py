@@ -95,10 +95,10 @@ def schedule(streams: int, step: int) -> View:
         ),
         "Numbers moved",
     )
+    of_streams = f"{streams} stream{'s' if streams > 1 else ''}"
     summary = (
-        f"Step {step} of {STEPS} with {streams} stream{'s' if streams > 1 else ''}: the original has collapsed {original.collapsed} of {TILES} "
-        f"tiles and moved {show(original.total)}d numbers, the single pass {single.collapsed} and "
-        f"{show(single.total)}d."
+        f"Step {step} of {STEPS} with {of_streams}: the original has collapsed {original.collapsed} of {TILES} tiles "
+        f"and moved {show(original.total)}d numbers, the single pass {single.collapsed} and {show(single.total)}d."
     )
     return View((schedule_picture(lanes, TITLES, streams, step, totals), metrics, Prose(_words(lanes, step))), summary)
 
