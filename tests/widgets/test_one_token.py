@@ -67,9 +67,30 @@ def test_every_number_stands_at_a_stop():
 
 
 def test_the_view_says_that_all_agree():
-    items = {item.label: item.value for item in view().parts[1].items}
-    assert items["As printed"] == items["Recomputed numbers"] == 119
-    assert items["Largest difference"] < 1.5e-4
+    items = {item.label: item for item in view().parts[1].items}
+    assert items["As printed"].value == 119 and items["As printed"].text == "119 of 119"
+    assert items["Largest difference"].value < 1.5e-4
+
+
+def test_an_entry_is_visible_when_its_last_token_has_come():
+    shown = view(stop=stop("What p may read")).parts[1]
+    ends = {kind: [tokens[-1] for tokens in of(f"{kind.lower()}.entry_tokens")] for kind in ("CSA", "HCA")}
+    assert ends == {"CSA": [2, 4, 6, 7], "HCA": [3, 7]}
+    assert shown.raw["visible"] == {kind: [j for j, end in enumerate(e) if end <= 3] for kind, e in ends.items()}
+    assert max(range(4), key=lambda j: shown.raw["scores"][j]) == 1, "the best score is that of a hidden entry"
+    assert shown.wide.markup.count("k-box--off") == 4 + 4, "four tokens and four entries are still to come"
+
+
+def test_whose_numbers_they_are_stands_beside_them():
+    def count(markup: str) -> dict[str, int]:
+        return {word: markup.count(f">{word}</text>") for word in ("here", "yours", "printed", "✓", "≠")}
+
+    asis = count(view(stop=stop("Collapse")).parts[0].wide.markup)
+    assert asis == {"here": 3, "yours": 0, "printed": 4, "✓": 3, "≠": 0}
+    mine = count(view(stop=stop("Collapse"), edit="mhc.A", collapse=[1, 0]).parts[0].wide.markup)
+    assert mine == {"here": 3, "yours": 1, "printed": 4, "✓": 2, "≠": 2}
+    moved = {item.label: item.value for item in view(edit="mhc.A", collapse=[1, 0]).parts[1].items}
+    assert moved["Stops that differ"] == 3, "collapsed for attention, for the experts, and for layer 1"
 
 
 @given(st.lists(st.floats(-2, 2), min_size=4, max_size=4))
@@ -116,7 +137,7 @@ def test_a_change_is_marked_where_it_arrives_and_stays_while_stepping():
         assert "k-changed k-box--selected" in shown.parts[0].wide.markup
         assert next(p for p in shown.parts if isinstance(p, widgets.Table)).selected
     items = {item.label: item.value for item in view(**values).parts[1].items}
-    assert items["As printed"] < 119
+    assert items["As printed"] < 119 and items["Stops that differ"] > 3
 
 
 def test_entries_at_a_million_tokens():

@@ -11,9 +11,9 @@ from deepseek_edu.config import ModelConfig
 from deepseek_edu.drawing.numbers import show
 
 from .contract import Choice, Numbers, Slider, View, widget
-from .one_token_drawing import Quantity, digits, entries_picture, stop_picture
-from .one_token_stops import GIVEN_LABELS, LABELS, STOPS
-from .one_token_walk import INPUTS, START, Results, printed, tolerance, walk
+from .one_token_drawing import Place, Quantity, digits, entries_picture, letter, stop_picture, visible_picture
+from .one_token_stops import BLOCKS, GIVEN_LABELS, LABELS, STOPS
+from .one_token_walk import INPUTS, POSITION, START, Results, printed, tolerance, walk
 from .parts import Metric, Metrics, Prose, Table
 
 NONE = "none"
@@ -49,7 +49,7 @@ def _numbers(name: str) -> Numbers:
     grid=(),
 )
 def one_token(
-    stop: Slider(1, len(STOPS), 1, "Stop", look="steps", names=NAMES) = 1,
+    stop: Slider(1, len(STOPS), 1, "Stop", look="steps", names=NAMES) = 2,
     edit: Choice(
         {NONE: "Nothing: the printed walk", **{name: given.label for name, given in INPUTS.items()}},
         "Change",
@@ -92,7 +92,10 @@ def _made(name: str, found: Results) -> Quantity:
 
 def _given(name: str, given: Results) -> Quantity:
     old = np.reshape(START[name], given[name].shape)
-    return Quantity(name, GIVEN_LABELS.get(name, LABELS[name]), given[name], old, 1e-12, True, name)
+    letters = tuple(map(letter, given[name])) if name == "ids" else ()
+    marked = POSITION if letters else -1
+    label = GIVEN_LABELS.get(name, LABELS[name])
+    return Quantity(name, label, given[name], old, 1e-12, True, name, letters, marked)
 
 
 def _printed(name: str) -> np.ndarray:
@@ -108,16 +111,21 @@ def _view(number: int, given: Results, found: Results, edit: str) -> View:
     changed = [bool(differing & {*s.made, *(f"given {name}" for name in s.given)}) for s in STOPS]
     inputs = [_given(name, given) for name in stop.given]
     made = [_made(name, found) for name in stop.made]
-    parts: list = [stop_picture(number, NAMES, changed, stop.name, inputs, made)]
+    parts: list = [stop_picture(Place(number, NAMES, BLOCKS, changed, stop.rule), inputs, made)]
+    if stop.name.startswith("What p may read"):
+        kinds = {"CSA": "csa", "HCA": "hca"}
+        groups = {kind: printed(f"{part}.entry_tokens") for kind, part in kinds.items()}
+        seen = {kind: found[f"{part}.visible_entries_for_p"].astype(int).tolist() for kind, part in kinds.items()}
+        parts.append(visible_picture(given["ids"], POSITION, groups, seen, printed("csa.index_scores")))
     if stop.name.startswith("At a million"):
         counts = {q.label: int(q.values.ravel()[0]) for q in made}
         parts.append(entries_picture(counts, max(counts.values())))
     if stop is STOPS[-1]:
         parts.append(_side_by_side())
-    parts.append(_metrics(all_made, edit))
+    parts.append(_metrics(all_made, edit, sum(changed)))
     parts.append(Prose(stop.text))
     if stop.v41:
-        parts.append(Prose(f"V4.1 at this stop. {stop.v41}"))
+        parts.append(Prose(f"In V4.1: {stop.v41}"))
     parts.append(_all_numbers(all_made))
     return View(parts, _summary(number, made, all_made, edit))
 
@@ -132,19 +140,21 @@ def _counts(all_made: list[Quantity]) -> tuple[int, int]:
     return total, agree
 
 
-def _metrics(all_made: list[Quantity], edit: str) -> Metrics:
+def _metrics(all_made: list[Quantity], edit: str, stops: int) -> Metrics:
     total, agree = _counts(all_made)
     gaps = [abs(v - old) for q in all_made for row in q.rows for v, old in row if old is not None]
     worst = max(gaps, default=0.0)
-    note = "four decimals were printed" if edit == NONE else f"changed: {INPUTS[edit].label.lower()}"
-    return Metrics(
-        (
-            Metric("Recomputed numbers", total),
-            Metric("As printed", agree, f"{agree} of {total}", role="result" if agree == total else "value"),
-            Metric("Largest difference", worst, show(worst, 2), note=note, role="" if agree == total else "error"),
-        ),
-        "The whole walk",
-    )
+    note = "recomputed numbers of the whole walk"
+    items = [
+        Metric("As printed", agree, f"{agree} of {total}", note=note, role="result" if agree == total else "value")
+    ]
+    if edit != NONE:
+        words = f"{stops} of {len(STOPS)}"
+        note = "after your change" if stops else "nothing is changed yet"
+        items.append(Metric("Stops that differ", stops, words, note=note))
+    far = "four decimals were printed" if agree == total else "from the print"
+    items.append(Metric("Largest difference", worst, show(worst, 2), note=far, role="" if agree == total else "error"))
+    return Metrics(tuple(items), "The whole walk")
 
 
 def _all_numbers(all_made: list[Quantity]) -> Table:
@@ -216,7 +226,7 @@ def _summary(number: int, made: list[Quantity], all_made: list[Quantity], edit: 
     words = f"Stop {number + 1} of {len(STOPS)}, {STOPS[number].name}"
     if shown and len(shown) < 200:
         words += f": {shown}"
-    change = "" if edit == NONE else f" with {INPUTS[edit].label.lower()} open to change"
+    change = "" if edit == NONE else f" with “{INPUTS[edit].label}” open to change"
     return f"{words}. {agree} of {total} numbers of the walk are as printed{change}."
 
 

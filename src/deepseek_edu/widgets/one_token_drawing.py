@@ -1,7 +1,7 @@
 """Pictures of the `one-token` widget: the chain of stops, given numbers beside recomputed ones, entries read."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.numbers import fixed, grouped, show
 
-_CELL, _TALL, _AREA = 80.0, 28.0, 324.0
+_CELL, _TALL, _AREA, _LEFT, _SECOND = 64.0, 28.0, 330.0, 50.0, 200.0
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class Quantity:
         tolerance: how far they may lie apart.
         given: whether they are inputs.
         editable: control value that a click chooses, or "".
+        notes: a character under each number.
+        marked: index of the number in a ring, or −1.
     """
 
     name: str
@@ -33,6 +35,8 @@ class Quantity:
     tolerance: float
     given: bool = False
     editable: str = ""
+    notes: tuple[str, ...] = ()
+    marked: int = -1
 
     @property
     def rows(self) -> list[list[tuple[float, float | None]]]:
@@ -51,70 +55,143 @@ class Quantity:
         return bool(np.abs(self.values - self.printed).max(initial=0) > self.tolerance)
 
 
-def digits(value: float) -> str:
-    """A number as the walk prints it: whole numbers whole, others with four decimals."""
+def digits(value: float, whole: bool = True) -> str:
+    """A number as the walk prints it: with four decimals, but whole numbers whole where all beside it are."""
+    if not whole:
+        return fixed(value, 4)
     return (grouped(value) if value >= 10000 else show(value, 7)) if value == int(value) else fixed(value, 4)
 
 
-def stop_picture(
-    number: int, names: Sequence[str], changed: Sequence[bool], title: str, given: list[Quantity], made: list[Quantity]
-) -> Picture:
+@dataclass(frozen=True)
+class Place:
+    """Where a stop stands in the walk.
+
+    Attributes:
+        number: from 0.
+        names: of all stops.
+        blocks: what they belong to, with how many stops each.
+        changed: for each stop, whether any of its numbers is not the printed one.
+        rule: of this stop, or "".
+    """
+
+    number: int
+    names: Sequence[str]
+    blocks: Mapping[str, int]
+    changed: Sequence[bool]
+    rule: str
+
+
+def stop_picture(place: Place, given: list[Quantity], made: list[Quantity]) -> Picture:
     """The chain of stops, the given numbers of this one on the left and the recomputed ones on the right."""
+    title = f"{place.number + 1}. {place.names[place.number]}"
 
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 10)
-        y = _chain(canvas, number, changed)
-        canvas.text(0, y + 18, f"{number + 1}. {title}", "k-text--strong", "start", 15)
-        y += 34
+        with canvas.group():
+            yours = "yours, and what follows" if width > 500 else "yours and what follows"
+            items = [("k-parameters", "given by the walk"), ("k-hidden", "computed here"), ("k-changed", yours)]
+            y = kit.legend(canvas, items) + 8
+        y = _chain(canvas, y, place)
+        with canvas.group():
+            canvas.text(0, y + 18, title, "k-text--strong", "start", 15)
+            y += 30
+            for line in _lines(place.rule, width):
+                canvas.text(0, y + 8, line, "k-label", "start")
+                y += 18
+        y += 4
         if width < 500:
-            for words, items in (("Given", given), ("Recomputed", made)):
-                if items:
-                    y = _column(canvas, 4, y, words, items) + 6
+            for items in (given, made):
+                y = _column(canvas, 0, y, items) + 4 if items else y
             canvas.height = y
             return canvas
-        low = _column(canvas, 0, y, "Given", given) if given else y
+        low = _column(canvas, 0, y, given) if given else y
         left = width - _AREA if given else 0.0
         if given and made:
-            canvas.arrow(_AREA + 16, y + 40, left - 16, y + 40, "k-hidden", 2, 8)
-        canvas.height = max(low, _column(canvas, left, y, "Recomputed", made) if made else y)
+            canvas.arrow(_AREA + 14, y + 42, left - 14, y + 42, "k-hidden", 2, 8)
+        canvas.height = max(low, _column(canvas, left, y, made) if made else y)
         return canvas
 
     parts = [f"{q.label}: {', '.join(digits(v) for row in q.rows for v, _ in row)}" for q in (*given, *made)]
     raw = {q.name: np.asarray(q.values) for q in (*given, *made)}
-    return draw(paint, f"Stop {number + 1}, {names[number]}", "; ".join(parts) + ".", raw)
+    words = f"{place.rule}. " if place.rule else ""
+    return draw(paint, f"Stop {title}", words + "; ".join(parts or ["no numbers"]) + ".", raw)
 
 
-def _chain(canvas: Canvas, number: int, changed: Sequence[bool]) -> float:
-    across = len(changed) if canvas.width > 500 else -(-len(changed) // 2)
-    step = (canvas.width - 4) // across
+def _lines(words: str, width: float) -> list[str]:
+    """Words in lines that fit the width."""
+    lines: list[str] = []
+    for word in words.split():
+        if lines and kit.text_width(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def _chain(canvas: Canvas, y: float, place: Place) -> float:
+    """All stops under the names of their blocks; changed ones in their colour, this one in a ring."""
+    count = len(place.names)
+    across = count if canvas.width > 500 else -(-count // 2)
+    step, tall = (canvas.width - 4) // across, 50
+
+    def at(index: int) -> tuple[float, float]:
+        return 2 + index % across * step, y + index // across * tall
+
     with canvas.group():
-        for index, other in enumerate(changed):
-            x, y = 2 + index % across * step, 2 + index // across * 32
-            style = "k-box k-changed k-box--selected" if other else "k-box k-hidden"
-            canvas.rect(x, y, step - 10, 24, style, 5)
-            canvas.text(x + (step - 10) / 2, y + 17, index + 1, "k-text--strong")
-            if index % across < across - 1 and index < len(changed) - 1:
-                canvas.line(x + step - 10, y + 12, x + step, y + 12, "k-hidden", 2)
-            kit.hit(canvas, "stop", index + 1, x, y, step - 10, 24)
-    x, y = 2 + number % across * step, 2 + number // across * 32
-    with canvas.group(x, y):
-        kit.ring(canvas, -1, -1, step - 8, 26, "k-result", 3)
-    return 38.0 + 32 * ((len(changed) - 1) // across)
-
-
-def _column(canvas: Canvas, x: float, y: float, words: str, items: list[Quantity]) -> float:
+        begin = 0
+        for name, stops in place.blocks.items():
+            for first, last in _rows(begin, begin + stops, across):
+                (x1, top), (x2, _) = at(first), at(last - 1)
+                canvas.text((x1 + x2 + step - 8) / 2, top + 9, name, "k-muted", size=SMALL)
+                canvas.line(x1 + 1, top + 15, x2 + step - 9, top + 15, "k-tick", 1)
+            begin += stops
     with canvas.group():
-        note = "can be changed" if words == "Given" else "printed below each"
-        kit.heading(canvas, x, y, words, note)
-    y += 28
-    for item in items:
-        high = 22 + sum(46 if _has_print(item) else 34 for _ in item.rows)
-        with canvas.group(x, y):
-            _quantity(canvas, item)
-            if item.editable:
-                kit.hit(canvas, "edit", item.editable, -2, 0, _AREA, high - 4)
-        y += high
+        for index, changed in enumerate(place.changed):
+            x, top = at(index)
+            style = "k-box k-changed k-box--selected" if changed else "k-box k-hidden"
+            canvas.rect(x, top + 19, step - 8, 24, style, 5)
+            canvas.text(x + (step - 8) / 2, top + 36, index + 1, "k-text--strong")
+            kit.hit(canvas, "stop", index + 1, x, top + 19, step - 8, 24)
+    x, top = at(place.number)
+    with canvas.group(x, top + 19):
+        kit.ring(canvas, -2, -2, step - 4, 28, "k-result", 3)
+    return y + tall * ((count - 1) // across + 1) + 2
+
+
+def _rows(begin: int, end: int, across: int) -> list[tuple[int, int]]:
+    """A stretch of stops, cut where a row of the chain ends."""
+    middle = -(-(begin + 1) // across) * across
+    return [(begin, end)] if end <= middle else [(begin, middle), (middle, end)]
+
+
+def _column(canvas: Canvas, x: float, y: float, items: list[Quantity]) -> float:
+    for group in _paired(items):
+        for place, item in enumerate(group):
+            with canvas.group(x + place * _SECOND, y):
+                _quantity(canvas, item)
+                if item.editable:
+                    wide = _AREA if len(group) == 1 else (_SECOND, _AREA - _SECOND)[place]
+                    kit.hit(canvas, "edit", item.editable, -4, -2, wide - 6, 18 + len(item.rows) * _high(item))
+        y += 20 + max(len(item.rows) * _high(item) for item in group)
     return y
+
+
+def _paired(items: list[Quantity]) -> list[list[Quantity]]:
+    """Quantities in order; a single number stands beside the one or two before it."""
+    groups: list[list[Quantity]] = []
+    for item in items:
+        wide = [len(q.rows[0]) for q in (*groups[-1], item)] if groups else []
+        fits = groups and kit.text_width(groups[-1][0].label) < _SECOND and len(groups[-1][0].rows) == 1
+        if fits and len(wide) == 2 and wide[0] <= 2 and wide[1] == 1:
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+    return groups
+
+
+def _high(item: Quantity) -> float:
+    """Height of a row of numbers, with the printed ones below it where they are needed."""
+    return (50 if _has_print(item) else 36) + (14 if item.notes else 0)
 
 
 def _has_print(item: Quantity) -> bool:
@@ -122,20 +199,94 @@ def _has_print(item: Quantity) -> bool:
 
 
 def _quantity(canvas: Canvas, item: Quantity) -> None:
-    canvas.text(0, 13, item.label, "k-label", "start")
-    y = 20.0
+    """Its name, and for each row: whose numbers these are, the numbers, and the printed ones they are compared with."""
+    canvas.text(0, 12, item.label, "k-text--strong", "start")
+    y = 18.0
+    whole = all(value == int(value) for row in item.rows for value, _ in row)
     for row in item.rows:
-        cell = min(_CELL, _AREA / max(len(row), 1))
+        cell = min(_CELL, (_AREA - _LEFT - 16) / max(len(row), 1))
+        own = "here" if not item.given else "yours" if item.differs else "printed"
+        canvas.text(0, y + 18, own, "k-changed" if item.differs else "k-muted", "start", SMALL)
         if not row:
-            canvas.text(2, y + 18, "none", "k-muted", "start")
-        for index, (value, old) in enumerate(row):
-            differs = old is None or abs(value - old) > item.tolerance
-            kind = "changed" if differs else "parameters" if item.given else "hidden"
-            kit.cells(canvas, index * cell, y, [digits(value)], cell, _TALL, kind)
-            if _has_print(item) and old is not None:
-                style = "k-changed" if differs else "k-muted"
-                canvas.text(index * cell + cell / 2, y + _TALL + 13, digits(old), style, size=SMALL)
-        y += 46 if _has_print(item) else 34
+            canvas.text(_LEFT, y + 18, "none", "k-muted", "start")
+        apart = [old is None or abs(value - old) > item.tolerance for value, old in row]
+        for index, (value, _) in enumerate(row):
+            kind = "changed" if apart[index] else "parameters" if item.given else "hidden"
+            kit.cells(canvas, _LEFT + index * cell, y, [digits(value, whole)], cell, _TALL, kind)
+        if _has_print(item):
+            low = y + _TALL + 14
+            canvas.text(0, low, "printed", "k-muted", "start", SMALL)
+            for index, (_, old) in enumerate(row):
+                if old is not None:
+                    canvas.text(_LEFT + (index + 0.5) * cell, low, digits(old, whole), "k-muted", size=SMALL)
+            mark, style = ("≠", "k-changed k-text--strong") if any(apart) else ("✓", "k-selected k-text--strong")
+            canvas.text(_LEFT + len(row) * cell + 4, low, mark, style, "start")
+        for index, note in enumerate(item.notes):
+            strong = "k-text--strong" if index == item.marked else "k-muted"
+            canvas.text(_LEFT + (index + 0.5) * cell, y + _high(item) - 6, note, strong)
+        if item.marked >= 0:
+            kit.ring(canvas, _LEFT + item.marked * cell, y - 1, cell, _TALL + 2, "k-result")
+        y += _high(item)
+
+
+def visible_picture(
+    ids: Sequence[int], position: int, groups: Mapping[str, Sequence], seen: Mapping, scores
+) -> Picture:
+    """Which compressed entries a position may read: entries as bars over the tokens that they mix.
+
+    Args:
+        ids: of all tokens.
+        position: the query's.
+        groups: tokens of each entry, by kind of layer.
+        seen: entries that are visible, by kind of layer.
+        scores: printed index scores of the first kind's entries.
+    """
+    first = next(iter(groups))
+
+    def paint(width: float) -> Canvas:
+        canvas = Canvas(width, 0)
+        left, right = (64.0, 66.0) if canvas.narrow else (120.0, 150.0)
+        cell = (width - left - right) / len(ids)
+        with canvas.group():
+            for index, number in enumerate(ids):
+                x = left + index * cell
+                kit.cells(canvas, x, 0, [letter(number)], cell, 28, "hidden", off=(0,) if index > position else ())
+                canvas.text(x + cell / 2, 42, index, "k-muted", size=SMALL)
+            kit.ring(canvas, left + position * cell, -1, cell, 30, "k-result")
+            canvas.text(left - 8, 18, "tokens", "k-label", "end")
+        y = 56.0
+        for kind, entries in groups.items():
+            with canvas.group():
+                canvas.text(left - 8, y + 14, kind, "k-text--strong", "end")
+                if kind == first:
+                    canvas.text(width, y - 4, "index score", "k-muted", "end", SMALL)
+                for number, tokens in enumerate(entries):
+                    there = number in seen[kind]
+                    x, wide = left + tokens[0] * cell, len(tokens) * cell
+                    canvas.rect(x + 2, y, wide - 4, 22, "k-box k-global" + ("" if there else " k-box--off"), 4)
+                    canvas.text(
+                        x + wide / 2, y + 15, f"entry {number}", "k-text--strong" if there else "k-muted", size=SMALL
+                    )
+                    words = digits(scores[number]) if kind == first else ""
+                    canvas.text(width, y + 15, words, "k-text--strong" if there else "k-muted", "end")
+                    if there and not canvas.narrow:
+                        canvas.text(left + len(ids) * cell + 8, y + 15, "may be read", "k-selected", "start", SMALL)
+                    y += 26
+            y += 12
+        with canvas.group():
+            edge = left + (position + 1) * cell
+            canvas.line(edge, -2, edge, y - 12, "k-result", 2, "5 4")
+        canvas.height = y - 6
+        return canvas
+
+    lines = [f"{kind}: entries {', '.join(map(str, seen[kind])) or 'none'} of {len(groups[kind])}" for kind in groups]
+    words = f"At position {position} may be read: {'; '.join(lines)}."
+    return draw(paint, "Entries and the tokens they mix", words, {"visible": dict(seen), "scores": list(scores)})
+
+
+def letter(number: float) -> str:
+    """The character of a token id, a dot where it has none."""
+    return chr(int(number)) if 32 < number < 127 else "·"
 
 
 def entries_picture(counts: dict[str, int], visible: int) -> Picture:

@@ -9,6 +9,7 @@ class Stop:
 
     Attributes:
         name: title.
+        rule: the rule, as short as a formula, or "".
         given: names of given numbers shown here.
         made: names of recomputed numbers shown here.
         text: what happens.
@@ -16,6 +17,7 @@ class Stop:
     """
 
     name: str
+    rule: str
     given: tuple[str, ...]
     made: tuple[str, ...]
     text: str
@@ -23,112 +25,134 @@ class Stop:
 
 
 _FAR = "entries_scored_per_query_at_1048576"
+BLOCKS = {
+    "byte": 1,
+    "mHC": 3,
+    "attention": 2,
+    "experts": 4,
+    "CSA, HCA": 2,
+    "router": 1,
+    "reads": 1,
+    "V4.1": 1,
+}
+"""What the stops belong to, in order: a name and how many of them."""
+
 STOPS = (
     Stop(
         "The byte",
+        "“deepseek” is eight bytes; we follow p",
         ("ids", "embedding_p"),
         (),
-        "“deepseek” is eight bytes. We follow p, position 3, whose embedding is four numbers wide here.",
+        "p stands at position 3. Its embedding is four numbers wide here.",
         "The same, with 5 120 numbers instead of 4 096.",
     ),
     Stop(
         "Streams",
+        "X = w · eᵀ",
         ("embedding_p", "mhc.expand_weights"),
         ("mhc.X",),
-        "The embedding becomes two residual streams: X = w · eᵀ.",
+        "The embedding becomes two residual streams, one row each.",
         "Streams begin as equal copies, in the released V4 as well. There are four of them.",
     ),
     Stop(
         "Mixing matrix",
+        "rows ÷ their sums, then columns ÷ their sums, 20 times in turn",
         ("mhc.exp_B_raw",),
         ("mhc.iter1_row", "mhc.iter1_col", "mhc.B"),
-        "Rows are divided by their sums, then columns, twenty times in turn. What remains is nearly doubly stochastic.",
+        "What remains is nearly doubly stochastic: every row and every column sums to almost 1.",
         "The same twenty steps.",
     ),
     Stop(
         "Collapse",
+        "H = A₁X₁ + A₂X₂",
         ("mhc.A",),
         ("mhc.X", "mhc.collapsed_H"),
-        "The streams are summed with weights A: H = A₁X₁ + A₂X₂. This is what attention reads, after its norm.",
+        "This one vector is what attention reads, after its norm.",
         "A comes from the sub-block before, so the streams are read once instead of twice.",
     ),
     Stop(
         "Window attention",
+        "weight = exp(score) ÷ (Σ exp(scores) + exp(sink))",
         ("swa.q_head1", "swa.k_head1", "swa.scores", "swa.sink_logit"),
         ("swa.q_rotated_last2", "swa.scale", "swa.scores", "swa.denominator", "swa.weights", "swa.sink_mass"),
-        "The last two numbers of query and key turn by 3 radians. The two scores and the sink share the weight; "
-        "the sink "
-        "takes its part and gives no value.",
+        "The last two numbers of query and key turn by 3 radians before they meet. The sink takes its part of the "
+        "weight and gives no value.",
         "Queries are no longer divided by their size head by head, and all 512 channels of an entry are stored in FP8.",
     ),
     Stop(
         "Write back",
+        "X′ⱼ = Cⱼ y + Σᵢ Bᵢⱼ Xᵢ",
         ("swa.F_attn", "mhc.C"),
         ("mhc.B", "swa.X_new"),
-        "Every stream gets C times the output, plus the mix of the old streams: X′ⱼ = Cⱼ y + Σᵢ Bᵢⱼ Xᵢ.",
+        "Every stream gets its share of the output, plus the mix of the old streams.",
         "The same rule.",
     ),
     Stop(
         "Experts by table",
+        "first expert = id mod 4, second = the next one",
         ("ids", "hash_moe.gates"),
         ("hash_moe.primary", "hash_moe.second", "hash_moe.occupancy", "hash_moe.gates"),
-        "In the first layers a table says which experts an id gets: here id mod 4 and the next one. The router's "
-        "scores "
-        "only weigh them.",
+        "In the first layers a table says which experts an id gets. The router's scores only weigh them.",
         "No table: the router of every layer chooses.",
     ),
     Stop(
         "Inside an expert",
+        "hidden = SiLU(gate) × up",
         ("hash_moe.gate", "hash_moe.up"),
         ("hash_moe.h", "hash_moe.silu", "hash_moe.hidden"),
-        "The experts read h, the streams collapsed again. Inside, SiLU of the gate multiplies the other branch.",
+        "The experts read h, the streams collapsed again. Gate and up are two projections of it.",
         "The same; the shared expert is clamped as well.",
     ),
     Stop(
         "Sum of the experts",
+        "y = g₁ E₀(h) + g₂ E₁(h) + shared(h)",
         ("hash_moe.expert0", "hash_moe.expert1", "hash_moe.shared"),
         ("hash_moe.gates", "hash_moe.routed", "hash_moe.F_moe"),
-        "The two routed outputs are weighed and added, then the shared expert without a weight.",
+        "The shared expert is added without a weight.",
         "6 of 384 experts instead of 6 of 256.",
     ),
     Stop(
         "End of layer 0",
+        "X″ⱼ = Cⱼ y + Σᵢ Bᵢⱼ X′ᵢ",
         ("mhc.A", "mhc.C"),
         ("hash_moe.F_moe", "hash_moe.X_after_layer0", "csa.H_p"),
-        "The output is written back to the streams. Collapsed again they are what layer 1 reads.",
+        "Collapsed again, the streams are what layer 1 reads.",
     ),
     Stop(
         "What p may read",
+        "an entry is visible when its last token has come",
         (),
         ("csa.visible_entries_for_p", "hca.visible_entries_for_p"),
-        "Compressed entries mix several tokens. Position 3 may read only entries whose tokens have all come: entry "
-        "0 of "
-        "the CSA layer (tokens 0 to 2), and entry 0 of the HCA layer (tokens 0 to 3).",
+        "A compressed entry mixes several tokens, so its index score counts for nothing until all of them are there.",
         "Groups do not overlap, and only four layers make entries; no layer has HCA.",
     ),
     Stop(
         "Core attention",
+        "weight = exp(score) ÷ (Σ exp(scores) + exp(sink))",
         ("csa.core_scores", "csa.core_sink_logit"),
         ("csa.core_weights", "csa.core_sink_mass"),
-        "Query p attends to the chosen entry and its window together, again with a sink.",
+        "Query p attends to the chosen entry and its window together.",
         "The same; most layers reuse entries and choice of an earlier layer.",
     ),
     Stop(
         "Router",
+        "score = √softplus(logit); choose by score + bias, weigh by score",
         ("router.logits", "router.bias"),
         ("router.softplus", "router.sqrt", "router.biased", "router.selected", "router.gates"),
-        "Scores are the root of softplus. The bias takes part in the choice of two experts, not in their weights.",
+        "The bias takes part in the choice of two experts, not in their weights.",
         "The same rule, with a second set of biases for tokens of images.",
     ),
     Stop(
         "At a million tokens",
+        "entries that one query reads",
         (),
         (f"{_FAR}.swa", f"{_FAR}.csa", f"{_FAR}.hca", f"{_FAR}.dense"),
-        "Entries that one query reads at 1 048 576 tokens: window only, CSA, HCA, and dense attention for comparison.",
+        "A layer with a window only, CSA and HCA at 1 048 576 tokens, and dense attention for comparison.",
         "640 in every layer that reads compressed entries, 128 in the two others.",
     ),
     Stop(
         "V4 and V4.1",
+        "",
         (),
         (),
         "The same token meets another machine: fewer layers that remember, more experts, a table of n-grams.",
@@ -177,8 +201,8 @@ LABELS = {
     "hash_moe.F_moe": "Output of the experts",
     "hash_moe.X_after_layer0": "Streams after layer 0",
     "csa.H_p": "Collapsed for layer 1",
-    "csa.visible_entries_for_p": "CSA: number of the entry p may read",
-    "hca.visible_entries_for_p": "HCA: number of the entry p may read",
+    "csa.visible_entries_for_p": "CSA, entry p may read",
+    "hca.visible_entries_for_p": "HCA, entry p may read",
     "csa.core_scores": "Scores: entry 0, before p, p",
     "csa.core_sink_logit": "Sink",
     "csa.core_weights": "Weights",
