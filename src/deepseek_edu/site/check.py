@@ -179,7 +179,7 @@ def weight(site: Path, pages: Sequence[PageFacts]) -> Iterator[Problem]:
 def first_view(site: Path, page: PageFacts) -> set[Path]:
     """Return the files a first view needs: the page, its styles and scripts, their typefaces, the search's worker.
 
-    The search index of Material waits until the reader searches (`finish.SEARCH_WAITS`); that of Zensical does not.
+    The search index waits until the reader searches (`shell.SEARCH_WAITS`).
     """
     files = {page.path}
     for address in page.eager:
@@ -193,7 +193,6 @@ def first_view(site: Path, page: PageFacts) -> set[Path]:
             if led is not None and led[0].suffix == ".woff2" and _typeface_used(led[0].name, text):
                 files.add(led[0])
     if 'data-md-component="search"' in text:
-        files |= {path for path in (site / "search.json",) if path.is_file()}
         files |= set(site.glob("assets/javascripts/workers/search.*.js"))
     return {file.resolve() for file in files}
 

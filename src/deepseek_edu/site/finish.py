@@ -19,7 +19,7 @@ from deepseek_edu.site.formulas import FormulaError, typeset
 from deepseek_edu.site.locate import where
 from deepseek_edu.site.offline import write_listing
 from deepseek_edu.site.prepare import Staged
-from deepseek_edu.site.prune import prune, words_of
+from deepseek_edu.site.shell import SEARCH_DIALOG, SEARCH_WAITS, STORAGE_GUARD, mend
 
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -56,25 +56,6 @@ HEAD = re.compile(r"<head>\s*(?P<charset><meta charset=[^>]*>)?")
 INLINE_SCRIPT = re.compile(r"<script(?P<attributes>(?![^>]*\bsrc=)[^>]*)>(?P<code>.*?)</script>", re.DOTALL)
 OUR_FILE = re.compile(r'(?P<before>(?:href|src)="(?:\.{1,2}/)*)edu/(?P<name>app\.(?:css|js))"')
 BASE = re.compile(r'new URL\("[^"]*",location\)')
-# The shell reads both storages without asking whether the browser allows it; refused ones become empty ones.
-STORAGE_GUARD = (
-    'for(const name of["localStorage","sessionStorage"])try{window[name].length}catch{'
-    "Object.defineProperty(window,name,{value:"
-    "{refused:true,length:0,getItem:()=>null,setItem(){},removeItem(){},key:()=>null}})}\n"
-)
-# Material asks for the search index at once; it grows with the course, so the request waits until the reader turns to
-# the search field, or comes with a query in the address.
-SEARCH_WAITS = (
-    "{const wanted=new Promise(go=>{if(new URLSearchParams(location.search).has('q'))go();"
-    "const near=event=>{if(event.target.closest?.('.md-search,[for=__search]'))go()};"
-    "for(const kind of['focusin','pointerover'])addEventListener(kind,near)});"
-    "const{open,send}=XMLHttpRequest.prototype,held=new WeakSet;"
-    "XMLHttpRequest.prototype.open=function(method,url,...rest){"
-    "if(/search\\/search_index\\.json$/.test(url))held.add(this);return open.call(this,method,url,...rest)};"
-    "XMLHttpRequest.prototype.send=function(body){"
-    "if(held.has(this))wanted.then(()=>send.call(this,body));else send.call(this,body)}}\n"
-)
-SEARCH_DIALOG = re.compile(r'<div class="md-search" data-md-component="search" role="dialog">')
 UNUSED = (
     "**/*.map",
     "sitemap.xml.gz",
@@ -83,7 +64,6 @@ UNUSED = (
     "assets/images/social",
     "assets/images/favicon.png",
 )
-SOURCE_MAP = re.compile(r"\n?(?://|/\*)# sourceMappingURL=[^\s*]+(?:\s*\*/)?\s*$")
 
 
 def finish(root: Path, site: Path, staged: Staged) -> None:
@@ -115,7 +95,7 @@ def finish(root: Path, site: Path, staged: Staged) -> None:
     for name, code in scripts.items():
         (site / "edu" / name).write_text(code, encoding="utf-8")
     _write_sitemap(site, [name for name in pages if name != "404.html"])
-    _mend_shell(site)
+    mend(site)
     _settle_search(site)
     write_listing(root, site)
 
@@ -153,7 +133,7 @@ def _page(name: str, text: str, names: dict[str, str], scripts: dict[str, str]) 
 
 
 def _write_sitemap(site: Path, names: list[str]) -> None:
-    """List the pages by relative address. Instant navigation reads this list; see `_mend_shell`."""
+    """List the pages by relative address. Instant navigation reads this list; see `shell.BOTH`."""
     entries = "\n".join(f"<url><loc>{name}</loc></url>" for name in ["./", *sorted(names)])
     (site / "sitemap.xml").write_text(
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -161,37 +141,6 @@ def _write_sitemap(site: Path, names: list[str]) -> None:
         "</urlset>\n",
         encoding="utf-8",
     )
-
-
-SITEMAP_ADDRESS = re.compile(r'\(new URL\((?P<text>(?:\w+|\w+\("loc",\w+\))\.textContent)\),(?P<base>\w+)\)')
-CODE_BAR = re.compile(r'"nav"(?=,\{class:"md-code__nav"\})')  # one nameless landmark for each block of code
-TABLES = '"table:not([class])"'
-FOREIGN = re.compile(r'"https://(?:unpkg\.com|cdn\.jsdelivr\.net)/[^"]*"')
-
-
-def _mend_shell(site: Path) -> None:
-    """Mend the shell's script: relative addresses in the sitemap, tables left alone, no address of another site.
-
-    The shell wants absolute addresses in the sitemap and would lose instant navigation wherever the site is served from
-    another place. It would put each table into a container that no keyboard reaches; ours have one already. Its
-    fallbacks for old browsers and diagrams, which it would load from public servers, are removed.
-    """
-    bundles = sorted(site.glob("assets/javascripts/bundle.*.js"))
-    if len(bundles) != 1:
-        raise SiteError(f"{len(bundles)} files assets/javascripts/bundle.*.js; the finish step expects one")
-    text = bundles[0].read_text(encoding="utf-8")
-    text, count = SITEMAP_ADDRESS.subn(r"(new URL(\g<text>,\g<base>),\g<base>)", text)
-    if count < 1:
-        raise SiteError(f"{bundles[0].name} does not read the sitemap as expected: adapt SITEMAP_ADDRESS in finish.py")
-    text = CODE_BAR.sub('"div"', text)
-    if TABLES not in text:
-        raise SiteError(f"{bundles[0].name} does not wrap tables as expected: adapt TABLES in finish.py")
-    text = text.replace(TABLES, '"table.edu-never"')
-    bundles[0].write_text(FOREIGN.sub('"data:,"', text), encoding="utf-8")
-    words = words_of(site)
-    for path in [*site.glob("assets/**/*.js"), *site.glob("assets/**/*.css")]:
-        content = SOURCE_MAP.sub("\n", path.read_text(encoding="utf-8"))
-        path.write_text(prune(content, words) if path.suffix == ".css" else content, encoding="utf-8")
 
 
 CODE_BLOCK = re.compile(r"<pre>.*?</pre>", re.DOTALL)
