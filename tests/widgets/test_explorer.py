@@ -63,9 +63,9 @@ def test_parameters_of_a_layer_are_the_sizes_of_its_tensors():
     for layer in (0, 2, 20, 24, 27):
         names = [name for name in shapes if name.startswith(f"layers.{layer}.") and ".engram." not in name]
         whole = sum(int(np.prod(shapes[name])) for name in names)
-        shown = metrics(view(layer=f"layer-{layer}"))
-        assert shown["Parameters"] == whole
-        assert whole - shown["Activated by a token"] == (384 - 6) * 3 * 5120 * 2304
+        shown = view(layer=f"layer-{layer}")
+        assert metrics(shown)["Parameters"] == whole
+        assert whole - shown.parts[0].raw["activated"] == (384 - 6) * 3 * 5120 * 2304
 
 
 @pytest.mark.parametrize("model", ["v41", "v4"])
@@ -111,12 +111,32 @@ def test_a_prefill_counts_layer_tokens(prompt, tokens):
 
 def test_what_runs_in_which_phase_is_said():
     def runs(layer: int, phase: str) -> str:
-        return metrics(view(layer=f"layer-{layer}", phase=phase))[f"Runs in {phase} for"]
+        words = (part.text for part in view(layer=f"layer-{layer}", phase=phase).parts if hasattr(part, "role"))
+        return next(words).partition(". ")[0]
 
-    assert [runs(layer, "decode") for layer in (0, 20, 39)] == ["every new token"] * 3
-    assert runs(19, "prefill") == "every token"
-    assert runs(21, "prefill") == "the last 128 tokens"
+    assert [runs(layer, "decode") for layer in (0, 20, 39)] == ["In decode it runs for every new token"] * 3
+    assert runs(19, "prefill") == "In prefill it runs for every token of the prompt"
+    assert runs(21, "prefill") == "In prefill it runs for the last 128 tokens of the prompt"
     assert "entries: every token" in runs(20, "prefill")
+
+
+def test_a_layer_has_six_numbers_and_its_parts_stand_in_the_picture():
+    """Mode, ratio, Engram and indexer are boxes and headings, not figures under the map."""
+    shown = view(layer="layer-24")
+    assert len(next(part for part in shown.parts if isinstance(part, widgets.Metrics)).items) == 6
+    inside = shown.parts[1]
+    assert inside.title == "Inside Layer 24: reindex, ratio 1, candidate pool"
+    there = {title: there for title, _, there in inside.raw}
+    assert (there["Engram"], there["Compressor"], there["Indexer"]) == (False, False, True)
+
+
+def test_what_is_read_has_the_colour_of_what_it_is():
+    """Layer 26 reads entries of 20 (global KV) chosen by 24 (Top-k); a draft stage reads streams of three layers."""
+    rings = view(layer="layer-26").parts[0].wide.markup
+    box = 'class="k-ring {}" rx="6" stroke-width="2"/>'
+    assert rings.count(box.format("k-global")) == 2, "the memory of 20, and 20"
+    assert rings.count(box.format("k-result")) == 2, "the choice of 24, and 24"
+    assert view(layer="draft-1").parts[0].wide.markup.count(box.format("k-hidden")) == 3
 
 
 def test_the_tour_takes_four_steps_with_the_published_numbers():

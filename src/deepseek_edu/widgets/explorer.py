@@ -145,11 +145,8 @@ def _follow(stops: tuple, number: int, phase: str) -> View:
     parts = [map_picture(config, marks, phase, "", words, {"stop": number, "box": stop.box})]
     if stop.rows:
         parts.append(values_picture(stop.name, stop.rows))
-    parts += [
-        Prose(f"{stop.name}. {stop.text}"),
-        Prose(
-            "The tiny model has random weights: shapes and arithmetic are real, the numbers mean nothing "
-            "(illustrative)."
-        ),
-    ]
+    words = (
+        "The tiny model has random weights: shapes and arithmetic are real, the numbers mean nothing (illustrative)."
+    )
+    parts.append(Prose(words))
     return View(parts, f"Stop {number + 1} of {len(stops)}, {stop.name}: {stop.text}")

@@ -73,7 +73,8 @@ def inside_picture(config, plan, control: str, title: str) -> Picture:
         step = (width - 2 + gap) / across
         canvas = Canvas(width, 26 + (tall + lead) * len(steps) / across - lead + 2)
         with canvas.group():
-            kit.heading(canvas, 0, 0, "Inside the layer", "in order; dashed: not in this layer")
+            kit.heading(canvas, 0, 0, title, "" if canvas.narrow else "inside, in order; dashed: not in this layer")
+        with canvas.group():
             for index, box in enumerate(steps):
                 x, y = 1 + index % across * step, 26 + index // across * (tall + lead)
                 wide = step - gap
@@ -101,7 +102,7 @@ def inside_picture(config, plan, control: str, title: str) -> Picture:
         return canvas
 
     there = ", ".join(f"{box.title.lower()} ({box.note})" for box in steps if box.there)
-    return draw(paint, title, f"In order: {there}.", [[box.title, box.note, box.there] for box in steps])
+    return draw(paint, f"Inside {title}", f"In order: {there}.", [[box.title, box.note, box.there] for box in steps])
 
 
 def prefill_picture(counts: dict[str, int], prompt: int) -> Picture:

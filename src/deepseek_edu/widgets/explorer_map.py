@@ -23,7 +23,7 @@ class Marks:
         readers: layers whose reading is drawn as an arrow.
         choosers: layers whose choices are framed.
         memories: owners whose memories are framed.
-        sources: boxes something is read from.
+        sources: boxes something is read from, each with the style of what that is.
         path: boxes the token has passed.
         rows: whether every layer is meant; the rows are framed then.
     """
@@ -32,7 +32,7 @@ class Marks:
     readers: tuple[int, ...] = ()
     choosers: tuple[int, ...] = ()
     memories: tuple[int, ...] = ()
-    sources: tuple[str, ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
     path: tuple[str, ...] = ()
     rows: bool = False
 
@@ -76,10 +76,11 @@ def _legend(canvas: Canvas, config) -> None:
         ("k-box k-parameters", "layer"),
         "local",
         ("k-selected", "Top-k choice"),
-        ("k-global", "global KV, bytes per token"),
+        ("k-global", "global KV"),
         ("k-hidden", "path of a token"),
+        ("k-changed", "picked"),
     ]
-    kit.legend(canvas, [*items, "engram"] if config.engram_layer_ids else items)
+    kit.legend(canvas, [*items[:-1], "engram", items[-1]] if config.engram_layer_ids else items)
 
 
 def _flow(canvas: Canvas, layout: Layout) -> None:
@@ -269,8 +270,9 @@ def _marks(canvas: Canvas, layout: Layout, marks: Marks) -> None:
         canvas.polygon([(x - 6, y + GAP), (x + 6, y + GAP), (x, y - 1)], "k-global")
 
     _each(canvas, tops, read)
+    reads = [(tuple(name for name, of in marks.sources if of == style), style, 2, 0) for style in _READ]
     for names, style, line, strength in (
-        (marks.sources, "k-hidden", 2, 0),
+        *reads,
         (marks.path, "k-hidden", 0, 0.35),
         (marks.picked, "k-changed", 3, 0.12),
     ):
@@ -282,6 +284,9 @@ def _marks(canvas: Canvas, layout: Layout, marks: Marks) -> None:
                 kit.ring(canvas, x - 1, y - 1, width + 2, height + 2, style, line)
 
         _each(canvas, [places[name] for name in names], mark)
+
+
+_READ = ("k-hidden", "k-global", "k-result")
 
 
 def _each(canvas: Canvas, places: Sequence[Sequence[float]], paint) -> None:

@@ -8,7 +8,7 @@ from deepseek_edu.drawing.numbers import show
 from .explorer_facts import amount, config_of, key_of, spans
 from .explorer_layout import plans_of, thousands
 from .explorer_map import Marks, map_picture
-from .parts import Metric, Metrics, Prose, View
+from .parts import Metric, Metrics, View
 
 TOUR = ("1: process the input", "2: read earlier context", "3: retrieve extra memory", "4: produce output")
 _PROMPT, _FAR = 4096, 1_048_576
@@ -30,7 +30,6 @@ def tour_view(step: int) -> View:
                 {"step": step, "picked": list(marks.picked)},
             ),
             Metrics(metrics, title),
-            Prose(text),
         ),
         f"Step {step} of 4, {title.lower()}: {text}",
     )
@@ -137,7 +136,12 @@ def _output(config) -> Told:
         Metric("Tokens drafted at once", config.dspark_block_size),
     )
     picked = ("head", *(f"draft-{stage}" for stage in range(config.n_mtp_layers)))
-    return Marks(picked=picked, sources=tuple(f"layer-{layer}" for layer in targets)), "decode", metrics, text
+    return (
+        Marks(picked=picked, sources=tuple((f"layer-{layer}", "k-hidden") for layer in targets)),
+        "decode",
+        metrics,
+        text,
+    )
 
 
 _STEPS: tuple[Callable[..., Told], ...] = (_input, _context, _memory, _output)

@@ -72,51 +72,29 @@ def _layer(model: str, plan, phase: str, control: str) -> tuple[list, str]:
     memory = "its window" if plan.owner is None else "its own" if own else f"layer {plan.owner}"
     count = f"{len(others)} other layer{'s' * (len(others) != 1)}"
     read_by = count if others else "no other layer"
+    total, active = sum(counts.values()), activated(c, plan)
     items = [
-        Metric(
-            "Mode",
-            plan.mode if not draft else "draft",
-            MODES[plan.mode] if not draft else "draft",
-            note=f"{plan.side} side" if c.generation == "v4.1" else "",
-        ),
-        Metric("Ratio", plan.ratio, str(plan.ratio or "none"), unit="tokens per entry" if plan.ratio else ""),
         Metric("Reads memory of", -1 if plan.owner is None else plan.owner, memory),
         Metric("Its memory is read by", len(others), read_by, note=spans(others)),
-        Metric(
-            "Indexer",
-            indexer_words(plan),
-            note={"source": "makes the pool", "restricted": "inside the pool"}.get(plan.pool, ""),
-        ),
-        Metric("Engram", plan.engram is not None, "yes" if plan.engram is not None else "no"),
-        Metric("Parameters", sum(counts.values()), amount(sum(counts.values()))),
-        Metric("Activated by a token", activated(c, plan), amount(activated(c, plan))),
+        Metric("Parameters", total, amount(total), note=f"a token meets {amount(active)}"),
         Metric(
             "Global KV", grows, show(round(grows, 1), 5), "B per token", note=f"and a window of {thousands(window)} B"
         ),
     ]
-    if not draft:
-        for context in CONTEXTS:
-            read, scored = (
-                accounting.work.entries_read(c, plan, context),
-                accounting.work.entries_scored(c, plan, context),
-            )
-            note = f"reads {thousands(read)} entries" + (f", scores {thousands(scored)}" if scored else "")
-            items.append(
-                Metric(
-                    f"FLOPs at {thousands(context)}", flops(c, plan, context), cost(flops(c, plan, context)), note=note
-                )
-            )
+    for context in () if draft else CONTEXTS:
+        read, scored = (f(c, plan, context) for f in (accounting.work.entries_read, accounting.work.entries_scored))
+        note = f"reads {thousands(read)} entries" + (f", scores {thousands(scored)}" if scored else "")
+        work = flops(c, plan, context)
+        items.append(Metric(f"FLOPs at {thousands(context)}", work, cost(work), note=note))
     when = runs(c, plan, phase)
-    items.append(
-        Metric(f"Runs in {phase} for", when, note="" if phase == "decode" or c.generation == "v4" else "of the prompt")
-    )
-    place = place_of(c, plan)
+    often = when if draft else f"for {when}" if ":" not in when else f"for its {when}"
+    of_prompt = " of the prompt" if phase == "prefill" and c.generation != "v4" and not draft else ""
     drawing = map_picture(c, marks, phase, control, _seen(c, plan, others), _raw(c, plan, others))
     parts = [
         drawing,
-        inside_picture(c, plan, control, f"Inside {name}"),
+        inside_picture(c, plan, control, name),
         Metrics(tuple(items), name),
-        Prose(f"{name}. {what} {place.words}."),
+        Prose(f"In {phase} it runs {often}{of_prompt}. {place_of(c, plan).words}."),
         _shapes_table(model, plan),
         _all_layers(model),
     ]
@@ -124,8 +102,8 @@ def _layer(model: str, plan, phase: str, control: str) -> tuple[list, str]:
         f"It reads {memory}; {read_by} read{'s' * (read_by[:2] in ('no', '1 '))} its entries." if plan.ratio else ""
     )
     summary = (
-        f"{name}, {NAMES[model]}, {phase}: {what} {memory_words} {amount(sum(counts.values()))} parameters, "
-        f"{amount(activated(c, plan))} of them for a token; {show(round(grows, 1), 5)} bytes per token."
+        f"{name}, {NAMES[model]}, {phase}: {what} {memory_words} {amount(total)} parameters, "
+        f"{amount(active)} of them for a token; {show(round(grows, 1), 5)} bytes per token."
     )
     return [part for part in parts if part is not None], " ".join(summary.split())
 
@@ -140,11 +118,12 @@ def _seen(config, plan, others: tuple[int, ...]) -> str:
     return words + (f"; read by {spans(others)}." if others else ".")
 
 
-def _sources(config, plan) -> tuple[str, ...]:
-    """Boxes that something is read from: the owner and the chooser, or the layers whose streams the drafter reads."""
+def _sources(config, plan) -> tuple[tuple[str, str], ...]:
+    """Boxes that something is read from, and what: entries of the owner, a choice, streams for the drafter."""
     if plan.side == "draft":
-        return tuple(f"layer-{layer}" for layer in config.dspark_target_layer_ids)
-    return tuple(f"layer-{n}" for n in sorted({plan.owner, plan.chooser} - {None, plan.index}))
+        return tuple((f"layer-{layer}", "k-hidden") for layer in config.dspark_target_layer_ids)
+    found = {plan.chooser: "k-result", plan.owner: "k-global"}
+    return tuple((f"layer-{n}", style) for n, style in found.items() if n not in (None, plan.index))
 
 
 def _raw(config, plan, others: tuple[int, ...]) -> dict:
@@ -157,6 +136,7 @@ def _raw(config, plan, others: tuple[int, ...]) -> dict:
         "chooser": plan.chooser,
         "readers": list(others),
         "engram": plan.engram is not None,
+        "activated": activated(config, plan),
         "window_bytes": accounting.window_bytes(config)["backbone"] // config.n_layers,
         "parameters": accounting.layer_parameters(config, plan),
     }
@@ -201,7 +181,7 @@ def _part(model: str, name: str, phase: str, control: str) -> tuple[list, str]:
     parts = [
         map_picture(config, marks, phase, control, words, raw),
         Metrics(tuple(items), part.label),
-        Prose(f"{part.label}. {text} {part.place.words}."),
+        Prose(f"{part.place.words}."),
         _all_layers(model),
     ]
     found = f"In {len(plans)} layers ({where})." if where else ""
