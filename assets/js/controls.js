@@ -7,7 +7,8 @@
  * @typedef {number | string | boolean | number[]} Value
  * @typedef {{name: string, kind: "slider"|"choice"|"toggle"|"numbers"|"text", label: string, min: number, max: number,
  *   step: number, unit?: string, names?: string[], look?: string, options?: Record<string, string>, length?: number,
- *   maxLength?: number, lines?: number, pattern?: string, expected?: string, when?: Record<string, Value>}} Control
+ *   maxLength?: number, lines?: number, pattern?: string, expected?: string, when?: Record<string, Value>,
+ *   more?: boolean}} Control
  */
 
 import { make } from "./base.js";
@@ -56,6 +57,20 @@ export function sliderText(control, value) {
   const decimals = (String(control.step).split(".")[1] ?? "").length;
   const number = value.toFixed(decimals).replace("-", "−");
   return control.unit ? `${number} ${control.unit}` : number;
+}
+
+/**
+ * What the folded line of a widget says of the settings under it; lists and texts say nothing there.
+ * @param {Control[]} controls @param {Record<string, Value>} values
+ */
+export function settingsText(controls, values) {
+  const words = (/** @type {Control} */ control) => {
+    const value = values[control.name];
+    if (control.kind === "slider") return sliderText(control, Number(value));
+    return control.kind === "toggle" ? (value ? "on" : "off") : control.options?.[String(value)];
+  };
+  const told = controls.filter((control) => control.more && control.kind !== "numbers" && control.kind !== "text");
+  return told.filter((control) => applies(control, values)).map((control) => `${control.label}: ${words(control)}`).join(" · ");
 }
 
 /** A number as pages write it. @param {number} number */
@@ -224,6 +239,8 @@ export class Controls {
   /** @param {Element} root @param {Control[]} specs */
   constructor(root, specs) {
     this.specs = specs;
+    /** @type {HTMLElement | null} the folded settings under the picture */
+    this.more = root.querySelector(".edu-more");
     /** @type {Map<string, Element>} */
     this.rows = new Map();
     for (const row of root.querySelectorAll("[data-control]")) {
@@ -375,5 +392,9 @@ export class Controls {
       const output = row.querySelector("output");
       if (output) output.textContent = text;
     }
+    if (!this.more) return;
+    this.more.hidden = !this.specs.some((spec) => spec.more && applies(spec, values));
+    const told = this.more.querySelector(".edu-more__values");
+    if (told) told.textContent = settingsText(this.specs, values);
   }
 }

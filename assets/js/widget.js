@@ -68,8 +68,9 @@ export class EduWidget extends EduElement {
     this.#buttons();
     const form = /** @type {HTMLFormElement} */ (this.querySelector("form"));
     this.on(form, "submit", (event) => event.preventDefault());
-    this.on(form, "input", () => this.#moved());
-    this.on(form, "change", () => this.#moved());
+    for (const type of ["input", "change"]) {
+      this.on(this, type, ({ target }) => target.closest("[data-control]") && this.#moved());
+    }
     this.on(window, "hashchange", () => this.#followLink());
     this.on(python, "restarted", () => this.#pythonRestarted());
     mountSteps(this);
@@ -218,7 +219,7 @@ export class EduWidget extends EduElement {
    * @param {string} summary
    */
   show(parts, summary) {
-    const holders = [...this.view.children];
+    const holders = [...this.view.querySelectorAll(":scope > .edu-part")];
     while (holders.length < parts.length) {
       const holder = document.createElement("div");
       holder.className = "edu-part";

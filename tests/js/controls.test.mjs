@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./setup.mjs";
 
-const { applies, faultOf, makeFragment, nearestKey, optionOf, parseFragment, parseValue, sliderText, snap, stateKey, stepFrom, textOf } =
-  await import("../../assets/js/controls.js");
+const {
+  applies, faultOf, makeFragment, nearestKey, optionOf, parseFragment, parseValue, settingsText, sliderText, snap, stateKey, stepFrom, textOf,
+} = await import("../../assets/js/controls.js");
 
 const value = { name: "value", kind: "slider", label: "Value", min: -8, max: 8, step: 0.05, when: { part: "one" } };
 const part = { name: "part", kind: "choice", label: "Part", options: { one: "One", block: "Block" } };
@@ -138,4 +139,15 @@ test("the nearest prepared state keeps the choices, early ones before late ones,
   assert.equal(nearestKey(controls, keys, "view=two;at=9;flag=0"), keys[2], "a switch weighs more than a slider");
   assert.equal(nearestKey(controls, keys, "view=one;at=5;flag=1"), keys[1], "an early choice weighs more than a late switch");
   assert.equal(nearestKey(controls, [], "view=one;at=7;flag=0"), null);
+});
+
+test("the folded line tells the settings under it that apply", () => {
+  const size = { name: "size", kind: "slider", label: "Size", min: 0, max: 2, step: 0.5, unit: "B", more: true, when: { part: "one" } };
+  const wrong = { name: "wrong", kind: "toggle", label: "Wrong rule", more: true };
+  const row = { ...list, more: true };
+  const kind = { ...part, name: "kind", label: "Kind", more: true };
+  const values = { ...start, size: 1.5, wrong: true, kind: "block" };
+  const controls = [...all, size, wrong, row, kind];
+  assert.equal(settingsText(controls, values), "Size: 1.5 B · Wrong rule: on · Kind: Block");
+  assert.equal(settingsText(controls, { ...values, part: "block", wrong: false }), "Wrong rule: off · Kind: Block");
 });

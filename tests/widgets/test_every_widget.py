@@ -57,6 +57,15 @@ def test_pictures_say_what_they_show_and_carry_their_numbers(id):
 
 
 @every_widget
+def test_folded_settings_stand_under_a_picture(id):
+    chosen = widgets.get(id)
+    if any(control.more for control in chosen.controls.values()):
+        for values in settings(id):
+            assert kind_of(widgets.evaluate(id, chosen.canonical(values)).parts[0]) in ("picture", "chart"), values
+    assert sum(not control.more and chosen.shown(name, chosen.defaults) for name, control in chosen.controls.items())
+
+
+@every_widget
 def test_text_in_pictures_stays_inside_them(id):
     for values in settings(id, 6):
         for part in widgets.evaluate(id, values).parts:

@@ -212,3 +212,46 @@ def test_all_fifteen_levels_are_on_the_number_line_at_both_widths():
 def test_start_values_a_control_cannot_take_stop_the_page():
     with pytest.raises(ControlError, match="control 'value'"):
         render_widget("fp4", {"value": 100})
+
+
+@pytest.fixture
+def folded():
+    def function(
+        part: Choice({"a": "A", "b": "B"}, "Part", look="segments") = "a",
+        size: Slider(0, 2, 0.5, "Size", unit="B", more=True, when={"part": "a"}) = 1.5,
+        value: Slider(0, 9, 1, "Value") = 3,
+        on: Toggle("Wrong rule", more=True, when={"part": "a"}) = False,
+        row: Numbers(0, 1, 0.5, "Row", length=2, more=True, when={"part": "a"}) = (0, 0.5),
+    ) -> View:
+        return View((Prose("first"), Prose("second")), "summary")
+
+    widget("folded", title="Folded")(function)
+    yield REGISTRY["folded"]
+    REGISTRY.pop("folded")
+
+
+def controls_in(html: str) -> list[str]:
+    return re.findall(r'data-control="(\w+)"', html)
+
+
+def test_settings_marked_more_are_folded_after_the_first_part_with_their_values_on_the_line(folded):
+    html = render_widget(folded)
+    Page(html)
+    above, rest = html.split('<div class="edu-view">')
+    first, after = rest.split("<details", 1)
+    details, others = after.split("</details>", 1)
+    assert controls_in(above) == ["part", "value"]
+    assert controls_in(details) == ["size", "on", "row"]
+    assert "first" in first and "second" in others
+    assert "Size: 1.5 B · Wrong rule: off</span></summary>" in details
+    assert '<fieldset disabled aria-label="More settings">' in details
+    assert [control["name"] for control in spec(html)["controls"] if control.get("more")] == ["size", "on", "row"]
+
+
+def test_the_fold_is_away_while_nothing_in_it_applies(folded):
+    assert re.search(r"<details[^>]* hidden>", render_widget(folded, {"part": "b"}))
+    assert not re.search(r"<details[^>]* hidden>", render_widget(folded, {"part": "a"}))
+
+
+def test_a_widget_without_such_settings_has_no_fold():
+    assert "edu-more" not in render_widget("fp4")

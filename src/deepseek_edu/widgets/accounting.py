@@ -47,6 +47,7 @@ def accounting(
         help="With 8 or 4 bits a vector also has a scale byte.",
         look="segments",
         when=TOY,
+        more=True,
     ) = "16",
     read: Choice({"all": "Every entry", "3": "3 selected ones"}, "A query reads", look="segments", when=TOY) = "3",
     what: Choice(
@@ -149,9 +150,7 @@ def _remark(toy: choices.Toy, entries: int, chosen: tuple[int, ...]) -> Prose:
             "others."
         )
     if toy.owners < toy.layers:
-        words.append(
-            f"{toy.layers - toy.owners} layers store nothing and still read: sharing saves room, not reading."
-        )
+        words.append(f"{toy.layers - toy.owners} layers store nothing and still read: sharing saves room, not reading.")
     if toy.ratio > 1:
         words.append("One entry stands for two positions, so it can no longer tell them apart.")
     if toy.bits < 16:

@@ -5,7 +5,8 @@
 
 Controls are the annotations of the parameters (so a widget file does not postpone annotations), start values their
 defaults. A control with `when={"part": "block"}` is shown only while `part` is "block"; while it is hidden its value
-counts as the default, which is what makes settings that look the same the same state.
+counts as the default, which is what makes settings that look the same the same state. Three or four controls above the
+picture are enough on a phone; one with `more=True` stands under it, folded, with its value on the folded line.
 """
 
 from collections.abc import Callable, Mapping

@@ -3,6 +3,7 @@
 A control is the annotation of a parameter; the parameter's default is the start value. `check` returns the value in
 its one canonical form, so that equal settings are equal values, and raises `ControlError` otherwise. A slider value is
 exactly `min + k·step`, rounded to the decimals of the step; a typed number is the number itself, wherever it lies.
+A control with `more=True` stands under the picture, folded: what a reader needs for the first moves stays above it.
 """
 
 import math
@@ -82,6 +83,7 @@ class Slider(_Grid):
     help: str = ""
     stops: int = 65
     when: Mapping[str, str] = field(default_factory=dict)
+    more: bool = False
     look: str = ""
     names: tuple[str, ...] = ()
     kind = "slider"
@@ -122,6 +124,7 @@ class Choice:
     help: str = ""
     look: str = "select"
     when: Mapping[str, str] = field(default_factory=dict)
+    more: bool = False
     kind = "choice"
 
     def __post_init__(self) -> None:
@@ -152,6 +155,7 @@ class Toggle:
     label: str
     help: str = ""
     when: Mapping[str, str] = field(default_factory=dict)
+    more: bool = False
     kind = "toggle"
 
     def check(self, name: str, value: object) -> bool:
@@ -182,6 +186,7 @@ class Numbers(_Grid):
     unit: str = ""
     help: str = ""
     when: Mapping[str, str] = field(default_factory=dict)
+    more: bool = False
     names: tuple[str, ...] = ()
     columns: int = 0
     rows: tuple[str, ...] = ()
@@ -256,6 +261,7 @@ class Text:
     samples: tuple[str, ...] = ()
     help: str = ""
     when: Mapping[str, str] = field(default_factory=dict)
+    more: bool = False
     kind = "text"
 
     @property

@@ -42,8 +42,10 @@ def csa2(
     b: Choice(_KINDS, "Layer B", look="segments", when=GROUP) = MODES[0],
     c: Choice(_KINDS, "Layer C", look="segments", when=GROUP) = MODES[1],
     d: Choice(_KINDS, "Layer D", look="segments", when=GROUP) = MODES[2],
-    who: Choice({name: name for name in LAYERS}, "Turn the query of layer", look="segments", when=GROUP) = "A",
-    turn: Slider(-180, 180, 20, "Turn it by", unit="°", when=GROUP) = 0,
+    who: Choice(
+        {name: name for name in LAYERS}, "Turn the query of layer", look="segments", when=GROUP, more=True
+    ) = "A",
+    turn: Slider(-180, 180, 20, "Turn it by", unit="°", when=GROUP, more=True) = 0,
     position: Slider(0, 11, 1, "Position of the token", stops=12, when=GROUP) = 11,
     ratio: Choice(
         {"1": "1, as in the decoder", "2": "2, as in the encoder"}, "Tokens in an entry", look="segments", when=VISIBLE

@@ -46,9 +46,9 @@ def dspark(
     ) = "round",
     step: Slider(1, 5, 1, "Step", look="steps", names=STEPS, when=ROUND) = 5,
     how: Choice(
-        {"sampled": "Sampled", "greedy": "Greedy (temperature 0)"}, "Words are", look="segments", when=ROUND
+        {"sampled": "Sampled", "greedy": "Greedy (temperature 0)"}, "Words are", look="segments", when=ROUND, more=True
     ) = "sampled",
-    number: Slider(1, 6, 1, "Round (another word, other draws)", when=ROUND) = 1,
+    number: Slider(1, 6, 1, "Round (another word, other draws)", when=ROUND, more=True) = 1,
     rule: Choice(RULES, "Rule", when=ACCEPTANCE) = "exact",
     pair: Choice(
         {"different": "Different", "close": "Close", "far": "Far apart", "own": "Your own"},
@@ -67,8 +67,10 @@ def dspark(
         rows=("Target P", "Draft Q"),
         when={**ACCEPTANCE, "pair": "own"},
     ) = (*PAIRS["different"][0], *PAIRS["different"][1]),
-    count: Choice({"40": "40", "400": "400", "4000": "4,000"}, "Rounds", look="segments", when=ACCEPTANCE) = "4000",
-    sample: Slider(1, 8, 1, "Sample (other random numbers)", stops=4, when=ACCEPTANCE) = 1,
+    count: Choice(
+        {"40": "40", "400": "400", "4000": "4,000"}, "Rounds", look="segments", when=ACCEPTANCE, more=True
+    ) = "4000",
+    sample: Slider(1, 8, 1, "Sample (other random numbers)", stops=4, when=ACCEPTANCE, more=True) = 1,
     chances: Choice(
         {"own": "Sliders", "second": "A second set"}, "Chances of the drafts", look="segments", when=SURVIVAL
     ) = "own",
@@ -77,8 +79,8 @@ def dspark(
     third: Slider(0, 1, 0.01, "Draft 3, if both do", stops=7, when=SLIDERS) = 0.76,
     fourth: Slider(0, 1, 0.01, "Draft 4, if all three do", stops=7, when=SLIDERS) = 0.55,
     fifth: Slider(0, 1, 0.01, "Draft 5, if all four do", stops=7, when=SLIDERS) = 0.42,
-    cost: Slider(0, 1, 0.05, "Cost of verifying one draft (invented)", stops=11, when=SURVIVAL) = 0.45,
-    bonus: Toggle("Count the target’s own token", when=SURVIVAL) = False,
+    cost: Slider(0, 1, 0.05, "Cost of verifying one draft (invented)", stops=11, when=SURVIVAL, more=True) = 0.45,
+    bonus: Toggle("Count the target’s own token", when=SURVIVAL, more=True) = False,
     case: Choice(
         {
             "three": "Three requests",

@@ -72,7 +72,7 @@ def engram(
         when={**SENTENCE, "sentence": "own"},
     ) = "I LOVE New York café",
     token: Slider(1, MOST_WORDS, 1, "Word", look="steps", when=SENTENCE) = 4,
-    image: Toggle("An image in the middle", when=SENTENCE) = False,
+    image: Toggle("An image in the middle", when=SENTENCE, more=True) = False,
     ids: Numbers(
         0,
         100,
@@ -87,7 +87,9 @@ def engram(
     ) = (72.0, 18.0, 1.0, 98.0),
     first: Slider(1, 100, 1, "Factor of head 1", stops=17, when=HASH) = 31,
     second: Slider(1, 100, 1, "Factor of head 2", stops=17, when=HASH) = 33,
-    mixed: Choice({"plus": "Sum (toy)", "xor": "XOR (model)"}, "Join by", look="segments", when=HASH) = "plus",
+    mixed: Choice(
+        {"plus": "Sum (toy)", "xor": "XOR (model)"}, "Join by", look="segments", when=HASH, more=True
+    ) = "plus",
     vectors: Numbers(
         -3,
         3,
@@ -114,7 +116,7 @@ def engram(
         names=tuple(map(str, SIZES)),
         when={**PAIRS, "experiment": "heads"},
     ) = 2,
-    draw: Slider(1, DRAWS, 1, "Draw", help="Other ids and other multipliers.", stops=6, when=PAIRS) = 1,
+    draw: Slider(1, DRAWS, 1, "Draw", help="Other ids and other multipliers.", stops=6, when=PAIRS, more=True) = 1,
     number: Slider(0, 11, 1, "Mixed number of the group", look="steps", when=PACKED) = 1,
     offsets: Choice(
         {"right": "[0, 3]", "none": "None", "own": "[0, 4]"}, "Offsets", look="segments", when=PACKED

@@ -1,21 +1,59 @@
 """The native inputs of a widget's controls, as HTML, and the controls as data for the page's script."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from deepseek_edu.drawing.svg import escape
 
 from .contract import Choice, Control, Numbers, Slider, Text, Toggle, Widget
 
+_LONGEST_WORD = {1: 32, 2: 16, 3: 10, 4: 7, 5: 5}
+"""Letters of a word that fit into a segment where so many stand side by side on a phone, 320 pixels wide."""
+
 
 def render_controls(widget: Widget, values: Mapping[str, object], prefix: str) -> str:
-    """The native inputs. `prefix` is the id of the element on its page."""
-    return "".join(_control(widget, name, values, f"{prefix}-{name}") for name in widget.controls)
+    """The native inputs above the picture. `prefix` is the id of the element on its page."""
+    names = (name for name, control in widget.controls.items() if not control.more)
+    return _rows(widget, names, values, prefix)
+
+
+def render_more(widget: Widget, values: Mapping[str, object], prefix: str) -> str:
+    """The folded inputs under the picture, with their values on the folded line; "" where a widget has none."""
+    names = [name for name, control in widget.controls.items() if control.more]
+    if not names:
+        return ""
+    shown = [name for name in names if widget.shown(name, values)]
+    return (
+        f'<details class="edu-more"{"" if shown else " hidden"}><summary>More settings '
+        f'<span class="edu-more__values">{escape(_settings(widget, shown, values))}</span></summary>'
+        f'<div class="edu-controls"><fieldset disabled aria-label="More settings">'
+        f"{_rows(widget, names, values, prefix)}</fieldset></div></details>"
+    )
+
+
+def _settings(widget: Widget, names: Iterable[str], values: Mapping[str, object]) -> str:
+    """Values as the folded line tells them; lists and texts say nothing there."""
+    return " · ".join(
+        f"{widget.controls[name].label}: {widget.controls[name].text(values[name])}"
+        for name in names
+        if isinstance(widget.controls[name], (Slider, Choice, Toggle))
+    )
+
+
+def _rows(widget: Widget, names: Iterable[str], values: Mapping[str, object], prefix: str) -> str:
+    return "".join(_control(widget, name, values, f"{prefix}-{name}") for name in names)
 
 
 def control_specs(widget: Widget) -> list[dict]:
     """The controls as plain data for the page's script."""
     return [
-        {"name": name, "kind": control.kind, "label": control.label, "when": dict(control.when), **control.spec()}
+        {
+            "name": name,
+            "kind": control.kind,
+            "label": control.label,
+            "when": dict(control.when),
+            **({"more": True} if control.more else {}),
+            **control.spec(),
+        }
         for name, control in widget.controls.items()
     ]
 
@@ -87,9 +125,28 @@ def _search(control: Choice, value: object, id: str, described: str) -> str:
     )
 
 
+def columns_on_phones(labels: Iterable[str]) -> int:
+    """How many segments of a choice stand side by side on a phone: rows of equal length, at most two lines in each.
+
+    >>> columns_on_phones(["Full", "Reindex", "Reuse"])
+    3
+    >>> columns_on_phones(["A round", "Acceptance", "Survival", "Scheduler"])
+    2
+    """
+    labels = list(labels)
+    longest = max(len(word) for label in labels for word in label.split())
+    letters = max(map(len, labels))
+    for rows in range(1, len(labels) + 1):
+        columns = -(-len(labels) // rows)
+        room = _LONGEST_WORD.get(columns, 3)
+        if longest <= room and letters <= 2 * room:
+            return columns
+    return 1
+
+
 def _segments(control: Choice, value: object, id: str, described: str) -> str:
     return (
-        '<div class="edu-segments">'
+        f'<div class="edu-segments" data-columns="{columns_on_phones(control.options.values())}">'
         + "".join(
             f'<span class="edu-segment"><input type="radio" name="{escape(id)}" id="{escape(id)}-{index}" '
             f'value="{escape(key)}"{" checked" if key == value else ""}>'

@@ -33,12 +33,14 @@ def precision_mix(
     window: Choice(OPTIONS, "Window", look="segments") = "fp8",
     main: Choice(OPTIONS, "Global entries", look="segments") = "fp4",
     index: Choice(OPTIONS, "Index queries and keys", look="segments") = "fp4",
-    latents: Choice({"gaussian": "Gaussian", "heavy": "Heavy tails"}, "Latents", look="segments") = "gaussian",
+    latents: Choice(
+        {"gaussian": "Gaussian", "heavy": "Heavy tails"}, "Latents", look="segments", more=True
+    ) = "gaussian",
     aim: Choice(
         {"recent": "Mostly to the window", "both": "To both", "far": "Mostly to global entries"}, "Attention goes"
     ) = "both",
-    seed: Slider(1, 8, 1, "Draw", stops=3, help="Another seed, other latents and queries.") = 1,
-    query: Slider(1, runs.QUERIES, 1, "Query whose entries are shown") = 1,
+    seed: Slider(1, 8, 1, "Draw", stops=3, help="Another seed, other latents and queries.", more=True) = 1,
+    query: Slider(1, runs.QUERIES, 1, "Query whose entries are shown", more=True) = 1,
 ) -> View:
     """Evaluate the widget for checked control values."""
     setting, mix = runs.Setting(latents, aim, int(seed)), (window, main, index)

@@ -9,7 +9,7 @@ from deepseek_edu.drawing.numbers import show
 from deepseek_edu.drawing.svg import element, escape
 
 from .contract import Widget
-from .inputs import control_specs, render_controls
+from .inputs import control_specs, render_controls, render_more
 from .parts import Metrics, Prose, Steps, Table, View, kind_of
 
 _NOSCRIPT = (
@@ -114,7 +114,8 @@ def render_widget(
     id = f"widget-{widget.id}" + (f"-{instance}" if instance > 1 else "")
     checked = widget.check(values or {})
     view = widget.view(widget.canonical(checked))
-    parts = "".join(f'<div class="edu-part" data-part="{i}">{html}</div>' for i, html in enumerate(render_parts(view)))
+    holders = [f'<div class="edu-part" data-part="{i}">{html}</div>' for i, html in enumerate(render_parts(view))]
+    holders.insert(1, render_more(widget, checked, id))
     spec = {
         "id": widget.id,
         "title": widget.title,
@@ -138,12 +139,13 @@ def render_widget(
         f'<section class="edu-widget" aria-labelledby="{id}-title">'
         f'<header class="edu-widget__head"><p class="edu-widget__kind">Widget</p>'
         f'<{heading} class="edu-widget__title" id="{id}-title">{escape(widget.title)}</{heading}>'
-        f"{_source(widget)}</header>"
+        "</header>"
         f'<form class="edu-controls"><fieldset disabled aria-label="Controls">{render_controls(widget, checked, id)}'
-        f'</fieldset></form><div class="edu-view">{parts}</div>'
+        f'</fieldset></form><div class="edu-view">{"".join(holders)}</div>'
         f'<p class="edu-summary" role="status" aria-live="polite">{escape(view.summary)}</p>'
         f'<div class="edu-widget__bar" hidden>{buttons}<p class="edu-status" role="status"></p></div>'
         f'<div class="edu-editor" hidden></div><noscript><p class="edu-noscript">{_NOSCRIPT}</p></noscript>'
+        f"{_source(widget)}"
         f'<script type="application/json" class="edu-spec">{_script(spec)}</script></section></edu-widget>'
     )
 
