@@ -215,7 +215,7 @@ class ModelConfig:
         >>> [plan.mode for plan in ModelConfig.tiny().schedule()[:7]]
         ['window', 'full', 'reuse', 'full', 'reuse', 'reindex', 'reuse']
         """
-        return tuple(_plan(self, layer) for layer in range(self.n_layers + self.n_mtp_layers))
+        return tuple(layer_plan(self, layer) for layer in range(self.n_layers + self.n_mtp_layers))
 
     def schedule_table(self):
         """The schedule as text, one line per run of equal layers."""
@@ -238,7 +238,22 @@ def _look(plan):
     return (plan.side, str(plan.ratio or "–"), plan.mode, *map(known, columns))
 
 
-def _plan(config, layer):
+def layer_plan(config, layer):
+    """The plan of one layer or draft stage.
+
+    Args:
+        config: ModelConfig.
+        layer: 0 … n_layers + n_mtp_layers − 1; from n_layers on a draft stage.
+
+    Returns:
+        LayerPlan: side, ratio, mode, whose entries and whose choice it reads, its part in the candidate pool, Engram.
+
+    Source: the released configuration's lists of layers; what each mode does is told in section 2.3.1 of the report.
+
+    >>> plan = layer_plan(ModelConfig.v41_flash(), 24)
+    >>> plan.mode, plan.owner, plan.chooser, plan.pool
+    ('reindex', 20, 24, 'restricted')
+    """
     if layer >= config.n_layers:
         return LayerPlan(layer, "draft", config.compress_ratios[layer], "window")
     ratio = config.compress_ratios[layer]

@@ -85,6 +85,25 @@ def test_the_targets_own_token_can_change_the_best_length():
 # Scheduler
 
 
+def test_a_changed_chance_and_the_survivals_behind_it_have_the_colour_of_change():
+    def changed(**values) -> int:
+        return view(part="survival", **values).parts[0].wide.markup.count("k-changed")
+
+    assert changed() == 0
+    assert changed(third=0.3) == 1 + 3, "the third chance, and the survivals of drafts 3, 4 and 5"
+    assert changed(first=0.5) == 1 + 5
+    assert changed(chances="second") == 0, "another printed set is no change of the reader's"
+
+
+def test_a_changed_confidence_marks_its_request_and_no_other():
+    start, lower = (view(part="schedule", confidence=c).parts[0].wide.markup for c in (0.9, 0.4))
+    assert start.count("k-changed") == 0
+    assert lower.count('class="k-ring k-changed"') == dspark_schedule.DRAFTS
+    speeds = [*dspark_schedule.SPEEDS[:5], 20, *dspark_schedule.SPEEDS[6:]]
+    own = view(part="schedule", case="own", speeds=speeds).parts[0].wide.markup
+    assert own.count("k-changed") == 2, "one speed, and its word in the legend"
+
+
 def cases() -> dict:
     return {case["id"]: case for case in json.loads(VECTORS.read_text(encoding="utf-8"))["cases"]}
 

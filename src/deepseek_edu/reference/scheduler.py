@@ -34,8 +34,20 @@ def _survivals(confidence):
     return survival(confidence)
 
 
-def _in_order(survivals):
-    """(position, request) of all drafts by falling survival; on ties the smaller position, then the smaller request."""
+def by_survival(survivals):
+    """The order in which drafts are offered: by falling survival.
+
+    Args:
+        survivals: [R k], the survival of every draft.
+
+    Returns:
+        List of (position, request); on ties the smaller position comes first, then the smaller request.
+
+    Survival never rises along a request, so no draft comes before the one it follows.
+
+    >>> by_survival(np.array([[0.9, 0.45], [0.6, 0.54]]))
+    [(0, 0), (0, 1), (1, 1), (1, 0)]
+    """
     requests, drafts = survivals.shape
     places = [(position, request) for position in range(drafts) for request in range(requests)]
     return sorted(places, key=lambda place: (-survivals[place[1], place[0]], *place))
@@ -65,7 +77,7 @@ def causal_lengths(confidence, steps_per_second):
     lengths = np.zeros(requests, np.int64)
     expected, tokens = float(requests), requests
     best = expected * _speed(steps_per_second, tokens)
-    for position, request in _in_order(survivals):
+    for position, request in by_survival(survivals):
         gained = expected + survivals[request, position]
         throughput = gained * _speed(steps_per_second, tokens + 1)
         if throughput <= best:
@@ -87,7 +99,7 @@ def capacity(confidence, steps_per_second):
     """
     survivals = _survivals(confidence)
     requests = len(survivals)
-    gains = [survivals[request, position] for position, request in _in_order(survivals)]
+    gains = [survivals[request, position] for position, request in by_survival(survivals)]
     expected = requests + np.concatenate([[0.0], np.cumsum(gains)])  # drafts 0 … R·k
     throughput = [e * _speed(steps_per_second, requests + drafts) for drafts, e in enumerate(expected)]
     best = int(np.argmax(throughput))
@@ -109,7 +121,7 @@ def lagged_lengths(confidence, earlier_confidence, steps_per_second):
     survivals = _survivals(confidence)
     lengths = np.zeros(len(survivals), np.int64)
     expected = float(len(survivals))
-    for position, request in _in_order(survivals)[:drafts]:
+    for position, request in by_survival(survivals)[:drafts]:
         lengths[request] = position + 1
         expected += survivals[request, position]
     return lengths, drafts, expected

@@ -12,6 +12,7 @@ from .dspark_round_drawing import STEPS, round_view
 from .dspark_rounds import RULES
 from .dspark_survival import survival_view
 
+FIRST = (0.92, 0.86, 0.76, 0.55, 0.42)
 SECOND = (0.94, 0.88, 0.81, 0.73, 0.61)
 SURVIVAL = {"part": "survival"}
 SLIDERS = {**SURVIVAL, "chances": "own"}
@@ -32,7 +33,7 @@ ROUND = {"part": "round"}
             "accept_greedy",
             "expected_tokens",
         ),
-        "reference.scheduler": ("survival", "_in_order", "causal_lengths", "capacity", "lagged_lengths"),
+        "reference.scheduler": ("survival", "by_survival", "causal_lengths", "capacity", "lagged_lengths"),
     },
     source="report §2.4.3; DSpark paper; speculative sampling",
     chapter="07b_dspark",
@@ -74,11 +75,11 @@ def dspark(
     chances: Choice(
         {"own": "Sliders", "second": "A second set"}, "Chances of the drafts", look="segments", when=SURVIVAL
     ) = "own",
-    first: Slider(0, 1, 0.01, "Draft 1 stands", stops=7, when=SLIDERS) = 0.92,
-    second: Slider(0, 1, 0.01, "Draft 2, if draft 1 does", stops=7, when=SLIDERS) = 0.86,
-    third: Slider(0, 1, 0.01, "Draft 3, if both do", stops=7, when=SLIDERS) = 0.76,
-    fourth: Slider(0, 1, 0.01, "Draft 4, if all three do", stops=7, when=SLIDERS) = 0.55,
-    fifth: Slider(0, 1, 0.01, "Draft 5, if all four do", stops=7, when=SLIDERS) = 0.42,
+    first: Slider(0, 1, 0.01, "Draft 1 stands", stops=7, when=SLIDERS) = FIRST[0],
+    second: Slider(0, 1, 0.01, "Draft 2, if draft 1 does", stops=7, when=SLIDERS) = FIRST[1],
+    third: Slider(0, 1, 0.01, "Draft 3, if both do", stops=7, when=SLIDERS) = FIRST[2],
+    fourth: Slider(0, 1, 0.01, "Draft 4, if all three do", stops=7, when=SLIDERS) = FIRST[3],
+    fifth: Slider(0, 1, 0.01, "Draft 5, if all four do", stops=7, when=SLIDERS) = FIRST[4],
     cost: Slider(0, 1, 0.05, "Cost of verifying one draft (invented)", stops=11, when=SURVIVAL, more=True) = 0.45,
     bonus: Toggle("Count the target’s own token", when=SURVIVAL, more=True) = False,
     case: Choice(
@@ -124,7 +125,7 @@ def dspark(
         return acceptance_view(normalised(target), normalised(draft), rule, int(count), int(sample))
     if part == "survival":
         own = (first, second, third, fourth, fifth)
-        return survival_view(own if chances == "own" else SECOND, cost, bonus)
+        return survival_view(own if chances == "own" else SECOND, cost, bonus, FIRST if chances == "own" else SECOND)
     if case == "three":
         typed = schedule.Case(schedule.rows((confidence, *schedule.CONFIDENCE[1:])), schedule.SPEEDS)
     elif case == "own":

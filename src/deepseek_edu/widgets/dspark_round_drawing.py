@@ -140,7 +140,7 @@ def round_picture(one: Round, step: int) -> Picture:
             kit.box(canvas, 0, 0, inner, 42, WORDS[one.first], "known", "hidden")
         for place, word in enumerate(one.drafts):
             with canvas.group(x(place + 1), y):
-                kit.box(canvas, 0, 0, inner, 42, WORDS[word], _q(one, place, narrow), "changed")
+                kit.box(canvas, 0, 0, inner, 42, WORDS[word], _q(one, place, narrow))
         y = row(y + 54, _TARGET, "chance P of each")
         with canvas.group(0, y):
             state = "" if step >= _TARGET else "off"

@@ -27,6 +27,15 @@ class Case:
     speeds: tuple[float, ...]
     earlier: tuple[tuple[float, ...], ...] = ()
 
+    def moved(self, request: int, position: int) -> bool:
+        """Whether this draft's confidence, or one before it, is not that of the three requests at the start."""
+        own = self.confidence[request][: position + 1]
+        return len(self.confidence) == REQUESTS and own != rows(CONFIDENCE)[request][: position + 1]
+
+    def faster(self, drafts: int) -> bool:
+        """Whether the speed with so many drafts is not that of the three requests at the start."""
+        return len(self.confidence) == REQUESTS and self.speeds[drafts] != SPEEDS[drafts]
+
     @property
     def curve(self) -> dict[int, float]:
         """Steps per second by tokens in a batch."""
@@ -72,9 +81,9 @@ class Plan:
 def plan(case: Case) -> Plan:
     """Run the scheduler."""
     survivals = scheduler.survival(case.confidence)
-    order = scheduler._in_order(survivals)
+    order = scheduler.by_survival(survivals)
     behind = scheduler.survival(case.earlier) if case.earlier else survivals
-    offered = [float(behind[request, position]) for position, request in scheduler._in_order(behind)]
+    offered = [float(behind[request, position]) for position, request in scheduler.by_survival(behind)]
     requests = len(survivals)
     expected = [float(requests + sum(offered[:n])) for n in range(len(offered) + 1)]
     throughput = [e * case.curve[requests + n] for n, e in enumerate(expected)]
@@ -173,7 +182,11 @@ def schedule_picture(case: Case, found: Plan) -> Picture:
         step = (width - left - right) / max(drafts, 3)
         with canvas.group():
             items = [("k-box k-selected", "verified"), ("k-box k-hidden", "not verified")]
-            y = kit.legend(canvas, [*items, *([("k-box k-error", "first that does not pay")] if stop else [])]) + 4
+            items += [("k-box k-error", "first that does not pay")] if stop else []
+            yours = any(case.moved(r, drafts - 1) for r in range(requests)) or any(
+                case.faster(n) for n in range(len(case.speeds))
+            )
+            y = kit.legend(canvas, [*items, *(["changed"] if yours else [])]) + 4
         with canvas.group(0, y):
             for j in range(drafts):
                 canvas.text(left + step * (j + 0.5), 12, f"draft {j + 1}", "k-muted", size=SMALL)
@@ -189,6 +202,9 @@ def schedule_picture(case: Case, found: Plan) -> Picture:
                 with canvas.group(left + step * j, y):
                     canvas.rect(3, 2, step - 6, 46, f"k-box k-{kind}", 5)
                     strong = "k-text--strong" if kind != "hidden" else ""
+                    if case.moved(request, j):
+                        strong = "k-changed k-text--strong"
+                        kit.ring(canvas, 3, 2, step - 6, 46, "k-changed")
                     canvas.text(step / 2, 20, fixed(float(found.survivals[request, j]), 3), strong)
                     note = f"× {fixed(case.confidence[request][j], 2)}"
                     canvas.text(
@@ -251,7 +267,8 @@ def _curve(canvas: Canvas, y: float, case: Case, found: Plan, stop: int | None) 
             canvas.text(step / 2, tall + 16, n, "" if seen else "k-muted", size=SMALL)
             if not narrow:
                 canvas.text(step / 2, tall + 33, requests + n, "k-muted", size=SMALL)
-                canvas.text(step / 2, tall + 50, show(case.curve[requests + n], 3), "k-muted", size=SMALL)
+                ink = "k-changed k-text--strong" if case.faster(n) else "k-muted"
+                canvas.text(step / 2, tall + 50, show(case.curve[requests + n], 3), ink, size=SMALL)
     y += tall + (24 if narrow else 58)
     if narrow:
         canvas.text(0, y + 8, "number of drafts taken", "k-muted", "start", SMALL)

@@ -7,8 +7,8 @@ from deepseek_edu.reference import acceptance, scheduler
 from .parts import Metric, Metrics, Prose, View
 
 
-def survival_view(chances: tuple[float, ...], cost: float, bonus: bool) -> View:
-    """The part of the widget that multiplies acceptance chances."""
+def survival_view(chances: tuple[float, ...], cost: float, bonus: bool, start: tuple[float, ...]) -> View:
+    """The part of the widget that multiplies acceptance chances; what differs from `start` is drawn as changed."""
     survivals = [float(s) for s in scheduler.survival(chances)]
     counts = range(len(chances) + 1)
     drafts = [float(acceptance.expected_tokens(list(chances[:length]))) - 1 for length in counts]
@@ -33,7 +33,7 @@ def survival_view(chances: tuple[float, ...], cost: float, bonus: bool) -> View:
     )
     return View(
         (
-            survival_picture(chances, survivals, gains, yields, best, cost),
+            survival_picture(chances, survivals, gains, yields, best, cost, start),
             metrics,
             Prose(_words(best, survivals, gains, yields, cost, bonus)),
         ),
@@ -62,9 +62,11 @@ def _words(best: int, survivals, gains, yields, cost: float, bonus: bool) -> str
     return costs + why + own
 
 
-def survival_picture(chances, survivals, gains, yields, best: int, cost: float) -> Picture:
+def survival_picture(chances, survivals, gains, yields, best: int, cost: float, start) -> Picture:
     """Five drafts in columns: their chances, how long the block survives, and what each length yields for its cost."""
     top = max(*yields, 1e-9)
+    moved = [abs(a - b) > 1e-9 for a, b in zip(chances, start, strict=True)]
+    first = moved.index(True) + 1 if any(moved) else len(chances) + 1  # from here on survivals follow a change
 
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
@@ -89,7 +91,8 @@ def survival_picture(chances, survivals, gains, yields, best: int, cost: float) 
             y = row(0, "Chance to stand", "if those before stand")
         for j, chance in enumerate(chances, 1):
             with canvas.group(center(j), y):
-                kit.box(canvas, -wide / 2, 2, wide, 40, fixed(chance, 2), str(j) if narrow else f"draft {j}", "changed")
+                note, kind = str(j) if narrow else f"draft {j}", "changed" if moved[j - 1] else "hidden"
+                kit.box(canvas, -wide / 2, 2, wide, 40, fixed(chance, 2), note, kind)
         for j in range(1, len(chances)):
             with canvas.group((center(j) + center(j + 1)) / 2, y):
                 canvas.text(0, 27, "×", "k-muted")
@@ -102,7 +105,8 @@ def survival_picture(chances, survivals, gains, yields, best: int, cost: float) 
             with canvas.group(center(j), y + 18):
                 height = tall * survival
                 canvas.rect(-wide / 2, 0, wide, tall, "k-ground", 2)
-                used = "k-hidden" if 0 < j <= best else "k-box k-hidden"
+                kind = "changed" if j >= first else "hidden"
+                used = f"k-{kind}" if 0 < j <= best else f"k-box k-{kind}"
                 canvas.rect(-wide / 2, tall - height, wide, height, used, 2)
                 if j:
                     canvas.text(

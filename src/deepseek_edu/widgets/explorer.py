@@ -38,7 +38,7 @@ def _options(model: str) -> dict[str, str]:
     "explorer",
     title="Every layer, connected",
     mechanism={
-        "config": ("_plan",),
+        "config": ("layer_plan",),
         "accounting.work": ("entries_read", "entries_scored", "ced_block_tokens"),
         "reference.block": ("block",),
     },
@@ -53,7 +53,7 @@ def explorer(
         help="The last two follow one token through a small model that runs in this page.",
         look="segments",
     ) = "layer",
-    model: Choice({"v41": "V4.1-Flash", "v4": "V4-Flash"}, "Model", look="segments", when=EXPLORE) = "v41",
+    model: Choice({"v41": "V4.1-Flash", "v4": "V4-Flash"}, "Model", look="segments", when=EXPLORE, more=True) = "v41",
     phase: Choice({"prefill": "Prefill", "decode": "Decode"}, "Phase", look="segments", when=EXPLORE) = "decode",
     layer: Choice(
         _options("v41"),
