@@ -41,10 +41,11 @@ class PlainModel:
         token_map: compressed id of each id.
         quantized: whether cached vectors are rounded to their formats.
         dtype: of all arithmetic.
+        round_inputs: whether vectors are rounded before the matrices that the release stores in FP8 or FP4.
     """
 
-    def __init__(self, c, w, token_map, quantized=False, dtype=np.float32):
-        self.c, self.quantized, self.dtype = c, quantized, dtype
+    def __init__(self, c, w, token_map, quantized=False, dtype=np.float32, round_inputs=False):
+        self.c, self.quantized, self.dtype, self.round_inputs = c, quantized, dtype, round_inputs
         self.w = {name: np.asarray(array, dtype) for name, array in w.items()}
         self.token_map, self.history, self.position = token_map, [], 0
         self.window = [[] for _ in range(c.n_layers + c.n_mtp_layers)]
@@ -83,6 +84,12 @@ class PlainModel:
     def _fp4(self, x, block, kind):
         return quant.quantize_fp4(x, block, kind).values.astype(self.dtype) if self.quantized else x
 
+    def _times(self, name, x):
+        """The product with a matrix that the release stores in FP8 or FP4."""
+        if self.round_inputs:
+            x = np.concatenate([quant.quantize_fp8(part, 32).values for part in np.split(x, len(x) // 32)])
+        return self.w[name] @ x.astype(self.dtype)
+
     def _mix(self, streams, prefix):
         c, n = self.c, self.c.hc_mult
         f = streams.reshape(-1)
@@ -102,8 +109,8 @@ class PlainModel:
     def _attend(self, u, p, prefix, ratio, seen):
         """Output of attention of one query over the vectors that `seen(narrow)` returns."""
         c, w = self.c, self.w
-        narrow = norm(w[f"{prefix}wq_a.weight"] @ u, w[f"{prefix}q_norm.weight"], c.norm_eps)
-        q = self._turn((w[f"{prefix}wq_b.weight"] @ narrow).reshape(c.n_heads, c.head_dim), p, ratio)
+        narrow = norm(self._times(f"{prefix}wq_a.weight", u), w[f"{prefix}q_norm.weight"], c.norm_eps)
+        q = self._turn(self._times(f"{prefix}wq_b.weight", narrow).reshape(c.n_heads, c.head_dim), p, ratio)
         seen, heads = seen(narrow), []
         for h in range(c.n_heads):
             scores = [float(q[h] @ k) * c.head_dim**-0.5 for k in seen] + [float(w[f"{prefix}attn_sink"][h])]
@@ -112,10 +119,10 @@ class PlainModel:
         heads = self._turn(np.array(heads, self.dtype), p, ratio, -1)
         groups = np.split(w[f"{prefix}wo_a.weight"], c.o_groups)
         low = [a @ part.reshape(-1) for a, part in zip(groups, np.split(heads, c.o_groups), strict=True)]
-        return w[f"{prefix}wo_b.weight"] @ np.concatenate(low)
+        return self._times(f"{prefix}wo_b.weight", np.concatenate(low))
 
     def _entry(self, u, p, prefix, ratio):
-        entry = norm(self.w[f"{prefix}wkv.weight"] @ u, self.w[f"{prefix}kv_norm.weight"], self.c.norm_eps)
+        entry = norm(self._times(f"{prefix}wkv.weight", u), self.w[f"{prefix}kv_norm.weight"], self.c.norm_eps)
         return self._fp8(self._turn(entry, p, ratio))
 
     def _compress(self, u, layer, p, prefix):
@@ -139,7 +146,7 @@ class PlainModel:
     def _choose(self, u, narrow, layer, p, prefix):
         c, w = self.c, self.w
         source = self.newest_keys if self.stale else self.current
-        q = (w[f"{prefix}indexer.wq_b.weight"] @ narrow).reshape(c.index_n_heads, c.index_head_dim)
+        q = self._times(f"{prefix}indexer.wq_b.weight", narrow).reshape(c.index_n_heads, c.index_head_dim)
         q = [self._fp4(row, 32, "e8m0") for row in self._turn(q, p, c.compress_ratios[layer])]
         omega = w[f"{prefix}indexer.weights_proj.weight"] @ u / np.sqrt(c.index_head_dim * c.index_n_heads)
         count = len(self.entries[self.current])
@@ -181,10 +188,10 @@ class PlainModel:
         c, w = self.c, self.w
 
         def expert(name, weight):
-            gate, up = w[f"{prefix}{name}.w1.weight"] @ u, w[f"{prefix}{name}.w3.weight"] @ u
+            gate, up = (self._times(f"{prefix}{name}.{matrix}.weight", u) for matrix in ("w1", "w3"))
             if c.swiglu_limit:
                 gate, up = np.minimum(gate, c.swiglu_limit), np.clip(up, -c.swiglu_limit, c.swiglu_limit)
-            return w[f"{prefix}{name}.w2.weight"] @ (weight * gate * sigmoid(gate) * up)
+            return self._times(f"{prefix}{name}.w2.weight", weight * gate * sigmoid(gate) * up)
 
         logits = w[f"{prefix}gate.weight"] @ u / self.dtype(c.gate_temp)
         s = {"sqrtsoftplus": lambda x: np.sqrt(softplus(x)), "sigmoid": sigmoid}.get(
@@ -200,7 +207,7 @@ class PlainModel:
         c, w = self.c, self.w
         table, scale = w[f"{prefix}embed.weight"], w[f"{prefix}embed.scale"]
         read = np.concatenate([table[r] * np.repeat(scale[r], 32)[: table.shape[1]] for r in rows])
-        *keys, value = np.split(w[f"{prefix}wkv.weight"] @ read, c.hc_mult + 1)
+        *keys, value = np.split(self._times(f"{prefix}wkv.weight", read), c.hc_mult + 1)
         changed = []
         for x, k, a, b in zip(streams, keys, w[f"{prefix}q_weight"], w[f"{prefix}k_weight"], strict=True):
             dot = np.sum(norm(x, a, c.norm_eps) * norm(k, b, c.norm_eps)) / np.sqrt(c.dim)
@@ -243,7 +250,7 @@ class PlainModel:
             )
         self.hidden = np.concatenate(means) if means else None
         if c.n_mtp_layers:
-            m = norm(w["mtp.0.main_proj.weight"] @ self.hidden, w["mtp.0.main_norm.weight"], c.norm_eps)
+            m = norm(self._times("mtp.0.main_proj.weight", self.hidden), w["mtp.0.main_norm.weight"], c.norm_eps)
             for stage in range(c.n_mtp_layers):
                 self.window[c.n_layers + stage].append(self._entry(m, p, f"mtp.{stage}.attn.", 0))
         self.position += 1

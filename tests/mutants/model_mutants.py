@@ -209,8 +209,8 @@ ATTENTION = (
         "attention",
         "V4.1 has no norm per head of the query",
         "each head is normalised, as in V4",
-        "return narrow, (narrow @ up.T).reshape(len(u), n_heads, -1)",
-        "return narrow, norms.rms_norm((narrow @ up.T).reshape(len(u), n_heads, -1), None, eps)",
+        "return narrow, linear.product(narrow, up).reshape(len(u), n_heads, -1)",
+        "return narrow, norms.rms_norm(linear.product(narrow, up).reshape(len(u), n_heads, -1), None, eps)",
         "attention:test_the_query_is_normalised_where_it_is_narrow_and_not_per_head",
     ),
     _mutant(
@@ -680,7 +680,7 @@ ENGRAM = (
         "engram:test_the_released_primes_multipliers_and_table_sizes_are_the_recorded_ones",
     ),
     _mutant(
-        "model",
+        "run",
         "the memory is added before the coefficients of its layer",
         "its streams are replaced by those before it",
         "        streams = self.remember(streams, plan)\n        if layer",
@@ -696,7 +696,7 @@ ENGRAM = (
         "engram:test_tokens_that_differ_in_case_accents_or_spaces_share_a_compressed_id",
     ),
     _mutant(
-        "model",
+        "run",
         "tokens of an image use its bias",
         "no token does",
         'return moe.moe(u, parts["ffn"], config.n_activated_experts, config, self._mask(len(u)))',
@@ -707,7 +707,7 @@ ENGRAM = (
 
 DRAFTING = (
     _mutant(
-        "model",
+        "run",
         "the drafter reads the inputs of its target layers",
         "their outputs",
         "if layer in config.dspark_target_layer_ids:",
@@ -715,7 +715,7 @@ DRAFTING = (
         "csa2:test_targets_are_read_at_the_layers_input_after_its_engram",
     ),
     _mutant(
-        "model",
+        "run",
         "the drafter reads the inputs of its target layers",
         "as they were before their n-gram memory",
         "        streams = self.remember(streams, plan)\n        if layer in config.dspark_target_layer_ids:\n"
@@ -966,6 +966,22 @@ OTHERS = (
         "binary = rate * activations.softplus(-confidence) + (1 - rate) * activations.softplus(confidence)",
         "binary = (1 - rate) * activations.softplus(-confidence) + rate * activations.softplus(confidence)",
         "training:test_the_draft_loss_adds_its_three_parts",
+    ),
+    _mutant(
+        "linear",
+        "an input is rounded in blocks of 32",
+        "in one block",
+        "return round_input(x) @ weight.values.T",
+        "return round_input(x, x.shape[-1]) @ weight.values.T",
+        "round_inputs:test_a_product_is_that_of_exactly_rounded_numbers",
+    ),
+    _mutant(
+        "linear",
+        "what compressors multiply is not rounded",
+        "it is",
+        "(wq_a|wq_b|wkv|wo_b|indexer",
+        "(wq_a|wq_b|wkv|compressor\\.wkv|wo_b|indexer",
+        "round_inputs:test_the_matrices_that_the_release_stores_in_few_bits_are_marked_and_no_others",
     ),
     _mutant(
         "linear",

@@ -163,8 +163,8 @@ def test_the_activations_of_a_quantised_product_are_rounded_to_fp8():
     rng = np.random.default_rng(1)
     x, weight = rng.standard_normal((3, 64)), rng.standard_normal((5, 64))
     expected = quant.quantize_fp8(x, 32).values.astype(float) @ weight.T
-    assert gap(linear.quantized_linear(x, weight), expected) == 0
-    assert 1e-4 < gap(linear.quantized_linear(x, weight), x @ weight.T) < 1
+    assert gap(linear.product(x, linear.RoundedInput(weight)), expected) == 0
+    assert 1e-4 < gap(linear.product(x, linear.RoundedInput(weight)), linear.product(x, weight)) < 1
 
 
 def test_scales_that_fit_no_block_are_refused():

@@ -3,12 +3,18 @@
 A module may keep several released matrices in one parameter (`Stacked`): one product instead of many. In a state dict
 every matrix has its released name and is a view.
 
-Source: released checkpoint, names `….weight`.
+The release stores most matrices in FP8 or FP4, and its kernels round what those multiply to FP8. `Model(…,
+round_inputs=True)` does so, with gradients straight through; which matrices these are is told in reference/linear.py.
+
+Source: released checkpoint, names `….weight`; reference `linear`, kernel `act_quant`.
 """
 
 import numpy as np
 import torch
 from torch import nn
+
+from deepseek_edu.model import quant
+from deepseek_edu.reference import linear as rules
 
 FEW_ROWS = 16
 """Rows up to which a CPU's threads share the rows of the matrix (measured: 1.2 to 2 times as fast)."""
@@ -51,13 +57,52 @@ def product(x, weight):
     return wide.transpose(0, 1).reshape(*x.shape[:-1], rows)
 
 
+def round_input(x, block=rules.BLOCK):
+    """Return x as the kernels would multiply it: rounded to E4M3, one power of two for `block` numbers; type of x.
+
+    Args:
+        x: (…, n), n a multiple of block. The gradient passes unchanged.
+        block: 32 in V4.1, 128 in V4.
+
+    Raises:
+        ValueError: the width does not fit, or a value is not finite.
+    """
+
+    def read_back(values):
+        return quant.dequantize_fp8(*quant.quantize_fp8(values, block), block).to(values.dtype)
+
+    return quant.straight_through(x, read_back)
+
+
+def round_inputs(model):
+    """Round the inputs of all matrices of a model that the release stores in FP8 or FP4, from now on.
+
+    Args:
+        model: module with released names; it is changed.
+
+    Raises:
+        ValueError: lists matrices whose input is no whole number of blocks.
+    """
+    shapes = {name: parameter.shape for name, parameter in model.state_dict().items()}
+    rules.require_whole_blocks({name: shape for name, shape in shapes.items() if rules.QUANTISED.search(name)})
+    for name, module in model.named_modules():
+        first = next(iter(module.released())) if isinstance(module, Stacked) else "weight"
+        if rules.QUANTISED.search(f"{name}.{first}"):
+            module.rounds_input = True
+
+
 class Matrix(nn.Module):
     """x Wᵀ: (…, O) from (…, I).
 
     Args:
         rows, columns: O and I.
         where: device and dtype.
+
+    Attributes:
+        rounds_input: whether x is rounded first (`round_inputs`).
     """
+
+    rounds_input = False
 
     def __init__(self, rows, columns, where):
         super().__init__()
@@ -66,20 +111,28 @@ class Matrix(nn.Module):
 
     def forward(self, x):
         """Return (…, O)."""
-        return product(x, self.weight)
+        return product(round_input(x) if self.rounds_input else x, self.weight)
 
 
 class Stacked(nn.Module):
     """A module whose parameters hold several released matrices each.
 
     Subclasses have a method `released()` that says which: {released name: (name of the parameter, index into it)}.
+
+    Attributes:
+        rounds_input: whether what the matrices multiply is rounded first (`round_inputs`).
     """
+
+    rounds_input = False
 
     def stack(self, name, shape, where):
         """Make a random parameter (…, O, I)."""
         stacked = nn.Parameter(torch.empty(shape, **where))
         nn.init.normal_(stacked, std=shape[-1] ** -0.5)
         setattr(self, name, stacked)
+
+    def _input(self, x):
+        return round_input(x) if self.rounds_input else x
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         for name, (parameter, index) in self.released().items():

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from deepseek_edu.model import dspark, mhc
+from deepseek_edu.model import dspark, linear, mhc
 from deepseek_edu.model import generate as generation
 from deepseek_edu.model.block import Block
 from deepseek_edu.model.cache import Cache
@@ -54,13 +54,15 @@ class Model(nn.Module):
         config: ModelConfig, generation "v4.1".
         token_map: compressed id of each token id, for the Engram hash; needed to run a model with Engram layers.
         dtype, device: of the parameters; device "meta" allocates nothing.
+        round_inputs: round what quantised matrices multiply to FP8, as the released kernels do (linear.py).
 
     Raises:
         ValueError: another generation, or a token map that does not fit.
     """
 
-    def __init__(self, config, token_map=None, dtype=torch.float32, device="cpu"):
+    def __init__(self, config, token_map=None, dtype=torch.float32, device="cpu", round_inputs=False):
         super().__init__()
+        self.rounds_inputs = round_inputs
         if config.generation != "v4.1":
             raise ValueError(f"config.generation must be 'v4.1'; got {config.generation!r}")
         self.config = config
@@ -79,6 +81,8 @@ class Model(nn.Module):
         self.hash = None
         if token_map is not None and config.engram_layer_ids:
             self.hash = EngramHash(config, token_map, where["device"])
+        if round_inputs:
+            linear.round_inputs(self)
 
     @property
     def dtype(self):

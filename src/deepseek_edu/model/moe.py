@@ -106,8 +106,8 @@ class Expert(Stacked):
 
     def forward(self, u):
         """Return (…, C)."""
-        gate, up = product(u, self.w13.flatten(0, 1)).chunk(2, dim=-1)  # … F
-        return product(clamped_swiglu(gate, up, self.limit), self.w2)
+        gate, up = product(self._input(u), self.w13.flatten(0, 1)).chunk(2, dim=-1)  # … F
+        return product(self._input(clamped_swiglu(gate, up, self.limit)), self.w2)
 
 
 class Experts(Stacked):
@@ -140,7 +140,7 @@ class Experts(Stacked):
             experts: int64 [N k]; weights: [N k]; the weight multiplies the hidden vector before w2.
         """
         weights = weights.to(u.dtype)
-        if is_one_row(u, u.shape[1]):
+        if is_one_row(u, u.shape[1]) and not self.rounds_input:
             y = one_token.run_experts(u[0].numpy(), self, experts[0].tolist(), weights[0].numpy())
             return torch.from_numpy(y)[None]
         order = experts.flatten().argsort(stable=True)  # N·k, by expert
@@ -152,17 +152,18 @@ class Experts(Stacked):
     def _sorted(self, x, weights, counts):
         """Run every expert on its stretch of x [N·k C]."""
         wide = self.w13.flatten(1, 2)  # E 2F C
+        x = self._input(x)
         if x.is_cuda and x.dtype == torch.bfloat16:
             ends = counts.cumsum(0).int()
             gate, up = nn.functional.grouped_mm(x, wide.mT, offs=ends).chunk(2, dim=-1)
-            hidden = clamped_swiglu(gate, up, self.limit) * weights
+            hidden = self._input(clamped_swiglu(gate, up, self.limit) * weights)
             return nn.functional.grouped_mm(hidden, self.w2.mT, offs=ends)
         counts, outputs = counts.tolist(), []
         stretches = zip(x.split(counts), weights.split(counts), wide.unbind(), self.w2.unbind(), strict=True)
         for some, weight, first, second in stretches:
             if len(some):
                 gate, up = product(some, first).chunk(2, dim=-1)  # n F
-                outputs.append(product(clamped_swiglu(gate, up, self.limit) * weight, second))
+                outputs.append(product(self._input(clamped_swiglu(gate, up, self.limit) * weight), second))
         return torch.cat(outputs) if outputs else x
 
 

@@ -6,14 +6,14 @@ Everything is one sequence at a time: T positions, no batch dimension. A reader 
     toy_attention, toy_language         a small model with a KV cache and a small language to train on, to begin with;
                                         no part of the real model
     checks, activations, norms, rope    the small parts
-    quant, storage                      rows of numbers in four and eight bits, and arrays of them
+    quant, storage, linear              rows of numbers in four and eight bits, arrays of them, matrices
     attention, window                   one query over its last W positions, and a sink
     compressor, indexer, csa2           entries of several tokens, choosing among them, sharing both between layers
     moe, mhc, block                     experts, residual streams, one layer
     engram                              memory addressed by n-grams
     cache, cache_file                   what a sequence remembers, in memory and on disk
-    weights, linear, checkpoint         names and shapes, quantised matrices, reading the released files
-    model                               the whole forward pass, the skipping prefill
+    weights, checkpoint                 names and shapes, reading the released files
+    run, model                          one pass through layers; the whole model, the skipping prefill
     sampling, dspark, acceptance,       from logits to tokens, drafting, verifying,
     scheduler, generate                 how many drafts, the loop
     replay, verify                      continuing a stored prefix; a batch compared with recorded outputs

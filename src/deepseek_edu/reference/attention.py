@@ -9,7 +9,7 @@ probabilities to bfloat16 before it sums values; here they stay as they are.
 
 import numpy as np
 
-from deepseek_edu.reference import norms
+from deepseek_edu.reference import linear, norms
 
 
 def low_rank_query(u, down, gain, up, n_heads, eps):
@@ -24,8 +24,8 @@ def low_rank_query(u, down, gain, up, n_heads, eps):
     Returns:
         (narrow [T R], queries [T H D]). V4.1 normalises the narrow vector only; V4 also each head of the query.
     """
-    narrow = norms.rms_norm(u @ down.T, gain, eps)  # T R
-    return narrow, (narrow @ up.T).reshape(len(u), n_heads, -1)  # T H D
+    narrow = norms.rms_norm(linear.product(u, down), gain, eps)  # T R
+    return narrow, linear.product(narrow, up).reshape(len(u), n_heads, -1)  # T H D
 
 
 def shared_entry(u, weight, gain, eps):
@@ -35,7 +35,7 @@ def shared_entry(u, weight, gain, eps):
         u: [T C].
         weight: wkv [D C].
     """
-    return norms.rms_norm(u @ weight.T, gain, eps)
+    return norms.rms_norm(linear.product(u, weight), gain, eps)
 
 
 def sink_attention(queries, entries, valid, sinks, scale):
@@ -79,4 +79,4 @@ def grouped_output(heads, group_weight, weight, n_groups):
     grouped = heads.reshape(len(heads), n_groups, -1)  # T G H/G·D
     blocks = group_weight.reshape(n_groups, -1, grouped.shape[-1])  # G r H/G·D
     narrow = np.einsum("tgi,gri->tgr", grouped, blocks, optimize=True)  # T G r
-    return narrow.reshape(len(heads), -1) @ weight.T
+    return linear.product(narrow.reshape(len(heads), -1), weight)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepseek_edu.reference import attention, block, checks, mhc, moe, norms, rope, storage, window
+from deepseek_edu.reference import attention, block, checks, linear, mhc, moe, norms, rope, storage, window
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Draft:
 
 def context(main_hidden, w, eps):
     """Return RMSNorm(main_proj h): [T C] from the backbone's main_hidden [T targets·C]."""
-    return norms.rms_norm(main_hidden @ w["main_proj.weight"].T, w["main_norm.weight"], eps)
+    return norms.rms_norm(linear.product(main_hidden, w["main_proj.weight"]), w["main_norm.weight"], eps)
 
 
 def insert_context(main_hidden, position, stages, cache, frequencies):

@@ -14,7 +14,7 @@ import unicodedata
 
 import numpy as np
 
-from deepseek_edu.reference import activations, norms
+from deepseek_edu.reference import activations, linear, norms
 
 NO_TOKEN = -1
 """Compressed id of a position without text: before the beginning, or inside an image span."""
@@ -240,7 +240,7 @@ def engram(streams, rows, w, config, image_mask=None):
     table, scale = w["embed.weight"], w["embed.scale"]
     scales = np.repeat(scale[rows], 32, axis=-1)[..., : table.shape[-1]]  # T rows D, one scale for 32 values
     read = (table[rows] * scales).reshape(tokens, -1)  # T rows·D
-    keys_and_value = (read @ w["wkv.weight"].T).reshape(tokens, n_streams + 1, width)
+    keys_and_value = linear.product(read, w["wkv.weight"]).reshape(tokens, n_streams + 1, width)
     keys, value = keys_and_value[:, :-1], keys_and_value[:, -1]  # T S C, T C
     products = (streams * (w["q_weight"] * w["k_weight"]) * keys).sum(axis=-1)  # T S
     scale_back = norms.reciprocal_rms(streams, config.norm_eps) * norms.reciprocal_rms(keys, config.norm_eps)

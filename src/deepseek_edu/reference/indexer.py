@@ -15,7 +15,7 @@ Hadamard matrix; V4.1 does not. Equal scores are left open by the reference; her
 
 import numpy as np
 
-from deepseek_edu.reference import norms
+from deepseek_edu.reference import linear, norms
 
 
 def index_keys(entries, weight, gain, eps):
@@ -30,7 +30,7 @@ def index_keys(entries, weight, gain, eps):
 
 def index_queries(narrow, weight, n_heads):
     """Project the low-rank query [T R] to index queries [T Hi Di]; rotation and FP4 come after it."""
-    return (narrow @ weight.T).reshape(len(narrow), n_heads, -1)
+    return linear.product(narrow, weight).reshape(len(narrow), n_heads, -1)
 
 
 def head_weights(u, weight, head_dim):

@@ -13,7 +13,7 @@ only for tokens whose logits, or whose window entries, are needed later. `prefil
 
 Every pass also feeds the drafter's context windows (dspark.py). One sequence at a time; a batch is a loop.
 
-Left out: the rounding of activations to FP8 before quantised products and of streams to bfloat16.
+What the layers of one call share on the way is in run.py. Left out: the rounding of streams to bfloat16.
 Source: report, sections 2 and 3; reference `Transformer.forward`.
 """
 
@@ -21,10 +21,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepseek_edu.reference import block, checks, csa2, dspark, engram, mhc, moe, norms, rope
 from deepseek_edu.reference import cache as caches
+from deepseek_edu.reference import checks, dspark, engram, linear, mhc, norms, rope
 from deepseek_edu.reference import generate as generation
 from deepseek_edu.reference import weights as names
+from deepseek_edu.reference.csa2 import Published
+from deepseek_edu.reference.run import Run
 
 DECODER_ROWS = ("all", "exact", "report", "serving")  # what a prefill may leave out; the table above
 
@@ -48,17 +50,21 @@ class Model:
         weights: {released name: array}; kept as `dtype`.
         token_map: compressed id of each token id, for the Engram hash; needed if the model has Engram layers.
         dtype: NumPy type of all arithmetic.
+        round_inputs: round what quantised matrices multiply to FP8, as the released kernels do (linear.py).
 
     Raises:
-        ValueError: weights are missing, unknown or misshapen (all are listed), or the token map does not fit.
+        ValueError: weights are missing, unknown or misshapen (all are listed), the token map does not fit, or a width
+            cannot be rounded.
     """
 
-    def __init__(self, config, weights, token_map=None, dtype=np.float64):
+    def __init__(self, config, weights, token_map=None, dtype=np.float64, round_inputs=False):
         if config.generation != "v4.1":
             raise ValueError(f"config.generation must be 'v4.1'; got {config.generation!r}; V4 is in v4_model.py")
         names.check_weights(weights, config)
         self.config, self.dtype = config, np.dtype(dtype)
         weights = {name: np.asarray(array, dtype) for name, array in weights.items()}
+        if round_inputs:
+            weights = linear.round_inputs(weights)
         self.weights = weights
         self.embed, self.head, self.norm = (weights[f"{name}.weight"] for name in ("embed", "head", "norm"))
         self.plans = config.schedule()[: config.n_layers]
@@ -94,7 +100,7 @@ class Model:
             ValueError: an id outside the vocabulary, an empty call, or lengths that differ.
         """
         streams, pre, mask, hashes = self._begin(ids, cache, types, features)
-        run = _Run(self, cache, cache.length, mask, hashes, csa2.Published(stale_index_keys=stale_index_keys))
+        run = Run(self, cache, cache.length, mask, hashes, Published(stale_index_keys=stale_index_keys))
         streams, pre = run.layers(streams, pre, self.plans)
         self._advance(cache, len(streams))
         return self._output(streams, pre, run)
@@ -193,7 +199,7 @@ class Model:
         streams, pre, mask = None, None, None
         for piece in pieces:
             new_streams, new_pre, new_mask, new_hashes = self._begin(ids[piece], cache, *_cut(types, features, piece))
-            run = _Run(self, cache, cache.length, new_mask, new_hashes, csa2.Published())
+            run = Run(self, cache, cache.length, new_mask, new_hashes, Published())
             new_streams, new_pre = run.layers(new_streams, new_pre, self.plans[:cut])
             run.store(new_streams, new_pre, self.plans[cut])
             self._advance(cache, len(new_streams))
@@ -204,7 +210,7 @@ class Model:
             ]
             layer_tokens += run.layer_tokens
             hashes.append(new_hashes)
-        run = _Run(self, cache, cache.length - len(streams), mask, None, csa2.Published())
+        run = Run(self, cache, cache.length - len(streams), mask, None, Published())
         run.layer_tokens, run.means = layer_tokens, means
         run.hashes = None if self.hash is None else np.concatenate(hashes)
         rows = [(min(given, cache.length - first), asked) for given, asked in rows]
@@ -241,64 +247,6 @@ def decoder_rows(config, decoder, tokens=None):
     if decoder == "serving":
         rows[0] = (tokens + window - 1, tokens)
     return rows
-
-
-class _Run:
-    """One pass through layers: what the tokens of this call share."""
-
-    def __init__(self, model, cache, position, mask, hashes, published):
-        self.model, self.cache, self.position = model, cache, position
-        self.mask, self.hashes, self.published = mask, hashes, published
-        self.means, self.layer_tokens = [], 0
-
-    def remember(self, streams, plan):
-        """Add the layer's n-gram memory, if it has one: [T S C]."""
-        if plan.engram is None:
-            return streams
-        rows = self.hashes[len(self.hashes) - len(streams) :, plan.engram]
-        w = self.model.layer_parts[plan.index]["engram"]
-        return engram.engram(streams, rows, w, self.model.config, self._mask(len(streams)))
-
-    def _mask(self, rows):
-        return None if self.mask is None else self.mask[len(self.mask) - rows :]
-
-    def store(self, streams, pre, plan):
-        """Make the global entries of a layer from the streams at its input, and nothing else of it."""
-        w = self.model.layer_parts[plan.index]["attn"]
-        layer, config = self.model.layers[plan.index], self.model.config
-        u = block.attention_input(self.remember(streams, plan), pre, layer, config)
-        csa2.store_global(u, self.position, w, plan, self.cache, self.model.frequencies[plan.ratio])
-
-    def layers(self, streams, pre, plans, rows=None):
-        """Run some layers; rows, per layer, is (tokens given, tokens computed), counted from the end."""
-        end = self.position + len(streams)
-        for number, plan in enumerate(plans):
-            given, asked = rows[number] if rows else (len(streams), len(streams))
-            given = min(given, len(streams))
-            streams, pre = streams[len(streams) - given :], pre[len(pre) - given :]
-            streams, pre = self._layer(streams, pre, plan, end - given, min(asked, given), storing=rows is None)
-        return streams, pre
-
-    def _layer(self, streams, pre, plan, position, asked, storing):
-        model, config, layer = self.model, self.model.config, plan.index
-        w, parts = model.layers[layer], model.layer_parts[layer]
-        frequencies = model.frequencies[plan.ratio]
-        streams = self.remember(streams, plan)
-        if layer in config.dspark_target_layer_ids:
-            self.means.append(streams.mean(axis=1))  # R C
-
-        def attend(u):
-            if plan.mode == "full" and storing:
-                csa2.store_global(u, position, parts["attn"], plan, self.cache, frequencies)
-            return csa2.attend(
-                u, position, parts["attn"], plan, self.cache, frequencies, self.published, None if storing else asked
-            )
-
-        def feed(u):
-            return moe.moe(u, parts["ffn"], config.n_activated_experts, config, self._mask(len(u)))
-
-        self.layer_tokens += asked
-        return block.block(streams, pre, w, attend, feed, config)
 
 
 def _parts(w):

@@ -13,7 +13,7 @@ expert with the lower number wins.
 
 import numpy as np
 
-from deepseek_edu.reference import activations
+from deepseek_edu.reference import activations, linear
 
 
 def router_scores(u, weight, score_func="sqrtsoftplus", temperature=1.0):
@@ -79,13 +79,13 @@ def swiglu(u, gate_weight, down_weight, up_weight, limit, routing_weight=None):
     Returns:
         [T C].
     """
-    gate, up = u @ gate_weight.T, u @ up_weight.T  # T F
+    gate, up = linear.product(u, gate_weight), linear.product(u, up_weight)  # T F
     if limit > 0:
         gate, up = np.minimum(gate, limit), np.clip(up, -limit, limit)
     hidden = activations.silu(gate) * up
     if routing_weight is not None:
         hidden = hidden * routing_weight[:, None]
-    return hidden @ down_weight.T
+    return linear.product(hidden, down_weight)
 
 
 def experts_output(u, experts, weights, w, config):
