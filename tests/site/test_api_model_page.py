@@ -37,7 +37,14 @@ def test_the_tables_name_every_file_of_the_reference_once() -> None:
 
 
 # files that tests reach through others: by running them, or by the examples of all docstrings
-INDIRECT = {"checks": "quant", "block": "model", "run": "model", "norms": "attention", "cache": "tiny", "activations": "reference"}
+INDIRECT = {
+    "checks": "quant",
+    "block": "model",
+    "run": "model",
+    "norms": "attention",
+    "cache": "tiny",
+    "activations": "reference",
+}
 
 
 @pytest.mark.parametrize(("file", "tests"), sorted({(row[1], row[2]) for row in ROWS}))

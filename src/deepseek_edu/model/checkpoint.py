@@ -15,20 +15,20 @@ from deepseek_edu.reference.checkpoint import Checkpoint, check_checkpoint
 
 
 @torch.no_grad()
-def load_checkpoint(folder, config, token_map=None, dtype=torch.bfloat16, device="cpu"):
+def load_checkpoint(folder, config, token_map=None, dtype=torch.bfloat16, device="cpu", round_inputs=False):
     """Return a Model with the weights of a folder.
 
     Args:
         folder: with safetensors shards and their index.
         config: ModelConfig; every tensor is checked against it before one is read.
-        token_map, dtype, device: of the model.
+        token_map, dtype, device, round_inputs: of the model.
 
     Raises:
-        ValueError: lists missing, unknown and misshapen tensors together.
+        ValueError: lists missing, unknown and misshapen tensors together; or what `Model` refuses.
     """
     checkpoint, shapes = Checkpoint(folder), names.weight_shapes(config)
     check_checkpoint(checkpoint, shapes)
-    model = Model(config, token_map, dtype, device)
+    model = Model(config, token_map, dtype, device, round_inputs)
     for name, parameter in model.state_dict().items():
         if name in checkpoint.tensors:
             values = checkpoint.read(name, keep_scale=checkpoint.scale_of(name) in shapes)
