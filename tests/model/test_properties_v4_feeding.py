@@ -1,4 +1,4 @@
-"""What V4's cache has to remember, against NumPy's whole sequences: pieces, single tokens, tokens taken back, drafts."""
+"""What V4's cache has to remember, against NumPy's whole texts: pieces, single tokens, tokens taken back, drafts."""
 
 from functools import cache
 
