@@ -1,4 +1,4 @@
-"""One token in NumPy's arithmetic on the memory of PyTorch's tensors: each function against its formula done by hand."""
+"""One token in NumPy's arithmetic on the memory of PyTorch's tensors: each function against its formula by hand."""
 
 from math import exp, log1p, sqrt
 

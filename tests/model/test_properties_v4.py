@@ -12,7 +12,6 @@ from ..reference.test_v4_dspark import drafting_v4
 from .numbers import WHERE, fill, random, rms
 from .tiny import gap
 
-
 # compressed entries
 
 
