@@ -157,6 +157,11 @@ def _validate_extras(c):
             "vision_downsample_ratio",
         ):
             _require(getattr(c, name) > 0, name, getattr(c, name), "positive", "there is a vision tower")
+        theta, least = c.vision_rope_theta, 4
+        _require(theta > 1, "vision_rope_theta", theta, "above 1", "frequencies fall with the channel")
+        enough = c.vision_max_tokens >= least
+        why = "the smallest image has a start, one cell, a newline and an end"
+        _require(enough, "vision_max_tokens", c.vision_max_tokens, f"{least} or more", why)
         ok = c.vision_dim % (4 * c.vision_n_heads) == 0
         _require(
             ok,
