@@ -171,3 +171,17 @@ def test_pairs_that_are_not_shifted_make_the_task_trivial():
     """Who is asked for the word that was just read is nearly always right: a loss far below what is possible."""
     found = lines(edited({}, ("tokens[:, :-1], tokens[:, 1:]", "tokens[:, 1:], tokens[:, 1:]")))
     assert found[NAMES[2]] < 0.2 < found[NAMES[4]]
+
+
+def test_colours_of_kinds_stay_free_and_the_readers_step_is_the_accent():
+    markup = view(step=300).parts[0].wide.markup
+    for kind in ("series", "parameters", "hidden", "local", "global", "engram"):
+        assert f"k-{kind}" not in markup
+    line, dots = ('class="k-changed" stroke-width="1.5"', '<circle cx="0"')
+    assert markup.count(line) == 1 and markup.count(dots) == 2
+
+
+def test_a_sentence_without_words_says_so():
+    table = next(p for p in view(step=25, seed="2").parts if isinstance(p, widgets.Table))
+    assert [text or "(it ended at once)" for text, _ in table.rows] == [text for text, _ in table.text]
+    assert "" in [text for text, _ in table.rows], "this step has one"

@@ -177,7 +177,8 @@ def _and(names) -> str:
 
 def _samples(now: dict) -> Table:
     rows = tuple((text, verdict(text)) for text in now["samples"])
-    return Table(f"The first sentences it wrote after {now['step']} steps", ("Sentence", "Found"), rows)
+    shown = tuple((text or "(it ended at once)", "") for text, _ in rows)
+    return Table(f"The first sentences it wrote after {now['step']} steps", ("Sentence", "Found"), rows, shown)
 
 
 def _losses(now: dict, found: tuple[Reference, ...]) -> Table:

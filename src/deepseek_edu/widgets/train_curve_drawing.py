@@ -8,7 +8,8 @@ from deepseek_edu.drawing.numbers import fixed, show
 
 HIGHEST = 3.4
 LOWEST_ABOVE, HIGHEST_ABOVE = 0.005, 4.0
-STYLES = {"train": "k-series-1", "held_out": "k-series-2"}
+RUN = {"train": "6 3", "held_out": ""}
+"""The two losses of the run, and how their lines are dashed."""
 
 
 def curve_picture(run: list, other: list, at: int, references: tuple, floor: float | None) -> Picture:
@@ -25,8 +26,9 @@ def curve_picture(run: list, other: list, at: int, references: tuple, floor: flo
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
         with canvas.group():
-            items = [("k-series-1", "trained on"), ("k-series-2", "held out"), ("k-negative", "held out, other seed")]
-            top = kit.legend(canvas, items) + 12
+            held, train, other_seed = ("held out", "trained on, dashed", "held out, other seed")
+            items = [("k-result", held), ("k-box k-selected", train), ("k-negative", other_seed)]
+            top = kit.legend(canvas, [*items, ("k-changed", "your step")]) + 12
         left, right, bottom = 40, width - 10, top + (250 if canvas.narrow else 270)
         place = _height(floor, bottom, top)
         x = linear(0, steps[-1], left, right)
@@ -37,20 +39,17 @@ def curve_picture(run: list, other: list, at: int, references: tuple, floor: flo
         with canvas.group():
             _axes(canvas, steps, floor, x, place, left, right, bottom)
         with canvas.group(x(steps[at]), 0):
-            canvas.line(0, place(run[at]["held_out"]), 0, bottom, "k-selected", 1.5)
+            canvas.line(0, top, 0, bottom, "k-changed", 1.5)
         with canvas.group():
             _references(canvas, references, floor, place, left, right, bottom)
         with canvas.group():
             canvas.polyline(points(other, "held_out"), "k-negative", 1.5, "2 4")
         with canvas.group():
-            for key, style in STYLES.items():
-                canvas.polyline(
-                    points(run, key), style, 2.5 if key == "held_out" else 2, "" if key == "held_out" else "6 3"
-                )
+            for key, dash in RUN.items():
+                canvas.polyline(points(run, key), "k-result", 1.5 if dash else 2.5, dash)
         with canvas.group(x(steps[at]), 0):
-            for key, style in STYLES.items():
-                canvas.circle(0, place(run[at][key]), 6, "k-selected")
-                canvas.circle(0, place(run[at][key]), 3.5, style)
+            for key in RUN:
+                canvas.circle(0, place(run[at][key]), 5, "k-changed")
         with canvas.group():
             half = (x(steps[1]) - x(steps[0])) / 2
             for step in steps:
@@ -68,7 +67,7 @@ def curve_picture(run: list, other: list, at: int, references: tuple, floor: flo
     raw = {
         "step": now["step"],
         "steps": steps,
-        **{key: [f[key] for f in run] for key in STYLES},
+        **{key: [f[key] for f in run] for key in RUN},
         "other": [f["held_out"] for f in other],
         "references": {r.name: r.loss for r in references},
         "floor": floor,
@@ -133,7 +132,7 @@ def sentence_picture(text: str, now: dict, which: int, references: tuple) -> Pic
         canvas = Canvas(width, 0)
         with canvas.group():
             y = kit.heading(canvas, 0, 0, "How likely it makes each word", "of a sentence it never saw")
-            items = [("k-series-2", "the model"), ("k-negative", "pair counts"), ("k-level", "the language")]
+            items = [("k-result", "the model"), ("k-negative", "pair counts"), ("k-level", "the language")]
             y = kit.legend(canvas, items, 0, y) + 6
         left = 60
         room = width - left - 62
@@ -145,7 +144,7 @@ def sentence_picture(text: str, now: dict, which: int, references: tuple) -> Pic
                 canvas.rect(left, y + i * row + 4, room, 16, "k-ground", 2)
         with canvas.group():
             for i, share in enumerate(model):
-                canvas.rect(left, y + i * row + 4, max(1.0, room * share), 16, "k-series-2", 2, 0.6)
+                canvas.rect(left, y + i * row + 4, max(1.0, room * share), 16, "k-result", 2, 0.6)
                 canvas.text(left + room + 8, y + i * row + 16, _percent(share), "k-text--strong", "start")
         with canvas.group():
             for i, (pair, exact) in enumerate(zip(pairs, best, strict=True)):
