@@ -116,7 +116,7 @@ def engram(
         names=tuple(map(str, SIZES)),
         when={**PAIRS, "experiment": "heads"},
     ) = 2,
-    draw: Slider(1, DRAWS, 1, "Draw", help="Other ids and other multipliers.", stops=6, when=PAIRS, more=True) = 1,
+    draw: Slider(1, DRAWS, 1, "Draw", help="Other ids and other multipliers.", stops=4, when=PAIRS, more=True) = 1,
     number: Slider(0, 11, 1, "Mixed number of the group", look="steps", when=PACKED) = 1,
     offsets: Choice(
         {"right": "[0, 3]", "none": "None", "own": "[0, 4]"}, "Offsets", look="segments", when=PACKED
