@@ -7,19 +7,22 @@ and every point is a run of a small random model beside the exact run of the sam
 from deepseek_edu.accounting import caches
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.drawing.numbers import show
-from deepseek_edu.reference import storage
+from deepseek_edu.reference import cache, storage
 
 from . import replay_runs as runs
 from .contract import Choice, Slider, View, widget
 from .parts import Metric, Metrics, Prose, Table
 from .replay_curve import curve_picture
-from .replay_drawing import CONTINUE, LOSE, SAVE, Scene, grid_picture, layer_error, percent
+from .replay_drawing import COMPARE, LOSE, REPLAY, SAVE, Scene, grid_picture, layer_error, percent
 
 VARIANTS = {
     "hit": "A stored prefix is found",
     "report": "Every prefill, as the report says",
     "serving": "Every prefill, as served",
 }
+
+
+STEPS = ("1 Save", "2 Lose the windows", "3 Replay", "4 Continue", "5 Try every length")
 
 
 @widget(
@@ -35,7 +38,7 @@ VARIANTS = {
     grid=("variant",),
 )
 def replay(
-    step: Slider(1, 4, 1, "Step", look="steps", names=("1 Save", "2 Lose the windows", "3 Replay", "4 Continue")) = 4,
+    step: Slider(1, 5, 1, "Step", look="steps", names=STEPS) = 4,
     tokens: Slider(
         0, 20, 1, "Tokens replayed", unit="tokens", help="At most layers × window, and at most the prefix."
     ) = 4,
@@ -48,117 +51,134 @@ def replay(
 ) -> View:
     """Evaluate the widget for checked control values."""
     setting = runs.Setting(variant, int(depth), int(window), int(prefix))
-    fed = min(int(tokens), runs.longest(setting))
-    config = setting.model.config
-    counts = sorted({*runs.curve(setting), fed})
-    points = [(count, runs.replayed(setting, count).divergence) for count in counts]
-    run, needed = runs.replayed(setting, fed), runs.needed(setting)
-    cut = runs.cut(setting)
-    owners = tuple((layer, config.compress_ratios[layer]) for layer in config.kv_source_layers)
-    scene = Scene(setting, int(step), run, owners)
-    persistent, windows = stored_bytes(setting)
-    pictures = (grid_picture(scene), curve_picture(setting, points, run, needed, cut))
-    metrics = _metrics(setting, fed, run, needed, cut, persistent, windows)
-    summary = _summary(scene, needed, cut)
-    return View((*pictures, metrics, _remark(scene, needed, cut), _layers(scene), _full_size()), summary)
+    fed, step = min(int(tokens), setting.longest), int(step)
+    run, needed = None, 0
+    if step >= REPLAY:
+        run, probe = runs.replays(setting, [fed, runs.probe(setting)])
+        needed = runs.needed(setting, probe)
+    owners = tuple((layer, setting.config.compress_ratios[layer]) for layer in setting.config.kv_source_layers)
+    scene = Scene(setting, step, run, owners, needed, runs.cut(setting))
+    pictures = [grid_picture(scene)]
+    if step == COMPARE:
+        points = [(r.tokens, r.divergence) for r in runs.replays(setting, [*runs.curve(setting, needed), fed])]
+        pictures.append(curve_picture(setting, sorted(set(points)), run, needed, scene.cut_error))
+    tables = (_layers(scene), _full_size()) if step >= REPLAY else (_full_size(),)
+    return View((*pictures, _metrics(scene), _remark(scene), *tables), _summary(scene))
 
 
 def stored_bytes(setting: runs.Setting) -> tuple[int, int]:
     """Bytes of the toy in the released formats: global entries of the prefix, and the windows that are replayed."""
-    model = setting.model
-    formats = model.new_cache(quantized=True)
+    config = setting.config
+    formats = cache.Cache(config)
     row = storage.row_bytes(formats.entry_format) + storage.row_bytes(formats.index_format)
-    config = model.config
     entries = sum(setting.hit // config.compress_ratios[layer] for layer in config.kv_source_layers)
     rows = min(setting.window, setting.hit) * setting.depth
     return entries * row, rows * storage.row_bytes(formats.window_format)
 
 
-def _metrics(setting, fed, run, needed, cut, persistent, windows) -> Metrics:
-    whole = setting.depth * setting.window
-    every = "exact whatever the window holds" if not needed else f"layers × window is {whole}"
+def _metrics(scene: Scene) -> Metrics:
+    s, run = scene.setting, scene.run
+    if scene.step < REPLAY:
+        persistent, windows = stored_bytes(s)
+        return Metrics(
+            (
+                Metric("Kept", persistent, unit="bytes", note="global KV of the prefix, in the released formats"),
+                Metric("Not kept", windows, unit="bytes", note=f"windows of {_layers_words(s)}"),
+            ),
+            "What is stored",
+        )
+    whole = s.depth * s.window
+    exact_from = Metric(
+        "All windows exact from",
+        scene.needed,
+        unit="tokens",
+        note=f"measured; layers × window is {whole}" if scene.needed else "measured; exact whatever the window holds",
+    )
+    if scene.step == REPLAY:
+        recomputed = Metric("Recomputed", run.tokens, unit="tokens", note=f"of {s.hit}, in {_layers_words(s)}")
+        return Metrics((recomputed, exact_from), "Replay")
     return Metrics(
         (
-            Metric("All windows exact from", needed, unit="tokens", note=f"measured; {every}"),
             Metric(
                 "Error after replay",
                 run.divergence,
                 _nats(run.divergence),
-                note=f"of {fed} tokens; {_MEAN}",
+                note=f"KL divergence, mean of {runs.NEW} new tokens",
                 role="error" if run.divergence else "result",
             ),
             Metric(
                 "Prompt cut instead",
-                cut,
-                _nats(cut),
-                note=f"to its last {setting.window} tokens, no global KV",
-                role="error",
+                scene.cut_error,
+                _nats(scene.cut_error),
+                note=f"its last {min(s.window, s.hit)} tokens, no global KV",
             ),
-            Metric("Kept", persistent, unit="bytes", note="global KV of the prefix"),
-            Metric("Not kept", windows, unit="bytes", note="windows of the replayed layers"),
+            exact_from,
         ),
         "Replay",
     )
 
 
-_MEAN = f"KL divergence, mean of {runs.NEW} tokens"
+def _layers_words(setting: runs.Setting) -> str:
+    return f"{setting.depth} layer{'s' * (setting.depth > 1)}"
 
 
 def _nats(value: float) -> str:
     return "0" if not value else show(value, 3)
 
 
-def _remark(scene: Scene, needed: int, cut: float) -> Prose:
+def _remark(scene: Scene) -> Prose:
     s, run = scene.setting, scene.run
     hit = s.variant == "hit"
     if scene.step == SAVE:
         if not hit:
             return Prose(
-                f"The encoder has read all {s.hit} tokens of the prompt. Its output made the global entries that the "
-                "decoder layers read, so the decoder has had no work yet, and no decoder layer has a window."
+                f"The encoder has read all {s.hit} tokens. Its output made the global entries that the decoder layers "
+                "read; no decoder layer has run, so none has a window."
             )
         return Prose(
-            f"The prompt has been processed. Every layer keeps the last {s.window} positions in its window; global "
-            "entries exist for the whole prefix. Only these are written to storage."
+            f"Every layer keeps its last {s.window} positions. Only the global entries are written to storage."
         )
     if scene.step == LOSE:
         lost = (
-            "The windows are gone: they live for minutes, the global entries for days. "
+            "Windows live for minutes, global entries for days. "
             if hit
-            else ("Decoder windows are never stored, so they are missing at every prefill. ")
+            else "Decoder windows are never stored, so they are missing at every prefill. "
         )
+        read = max(0, min(s.window - 1, s.hit))
+        return Prose(f"{lost}The next token would read {read} positions of each window. Nothing is there.", "warn")
+    if not run.tokens and not run.exact(s.hit, s.window):
         return Prose(
-            lost + f"The next token would read {max(0, min(s.window - 1, s.hit))} positions of each layer's "
-            "window, inside the frame. Nothing is there.",
-            "warn",
-        )
-    if not run.tokens:
-        return Prose(
-            "No token is replayed. The new tokens see their own windows and the global entries, and nothing between. "
-            f"The error is {_nats(run.divergence)}.",
+            "No token is replayed. The new tokens see their own windows and the global entries, and nothing between.",
             "warn",
         )
     if run.exact(s.hit, s.window):
         return Prose(
-            f"Exact. Each layer needs {s.window - 1} correct positions more than the one above it, and {run.tokens} "
-            f"replayed tokens are enough for {s.depth} layer{'s' * (s.depth > 1)}; {needed} would have been."
+            f"Exact. Each layer needs {s.window - 1} right positions more than the one above it; {scene.needed} "
+            f"replayed tokens are enough for {_layers_words(s)}."
         )
     if s.variant == "serving" and s.depth > 1:
         words = (
-            f"The first decoder layer sees its whole window here, also before position {scene.start}, so one "
-            "layer more is exact than when every window is cut there."
+            f"The first decoder layer sees its whole window, also before position {scene.start}: one layer more is "
+            "exact than when every window is cut there."
         )
     else:
         words = (
-            f"The first replayed token sees nothing of the windows before position {scene.start}. Its output is off, "
-            "and with it the entry that the next layer makes of it. The first rebuilt layer is right everywhere; with "
-            f"each layer the error reaches {s.window - 1} position{'s' * (s.window > 2)} further."
+            f"The first replayed token sees nothing of the windows before position {scene.start}, so its output is "
+            f"off. With each layer the error reaches {s.window - 1} position{'s' * (s.window > 2)} further."
         )
-    return Prose(
-        words + " The global entries bring in the rest of the prefix: without them, with the prompt cut to its "
-        f"last {s.window} tokens, the error is {_times(cut, run.divergence)}."
-        + (_lasting(run) if scene.step == CONTINUE else "")
-    )
+    if scene.step == REPLAY:
+        return Prose(words)
+    return Prose(words + _compared(scene) + _lasting(run))
+
+
+def _compared(scene: Scene) -> str:
+    """How replay stands to cutting the prompt."""
+    cut, error = scene.cut_error, scene.run.divergence
+    if not cut or not error:
+        return ""
+    if cut <= error:
+        return " Here a cut prompt is no worse."
+    return f" Without the global entries, with the prompt cut, the error is {show(cut / error, 2)} times as large."
 
 
 def _lasting(run: runs.Replayed) -> str:
@@ -169,16 +189,9 @@ def _lasting(run: runs.Replayed) -> str:
     return f" Global entries of the new tokens are off by up to {percent(worst)}, and these are kept."
 
 
-def _times(cut: float, replayed: float) -> str:
-    if not replayed or not cut:
-        return f"{_nats(cut)} instead of {_nats(replayed)}"
-    factor = cut / replayed
-    return f"{_nats(cut)}, {show(factor, 2)} times as large" if factor >= 1 else f"{_nats(cut)}, no larger"
-
-
 def _layers(scene: Scene) -> Table:
     """Errors layer by layer, as numbers."""
-    s, plans = scene.setting, scene.setting.model.config.schedule()
+    s, plans = scene.setting, scene.setting.config.schedule()
     rows, text = [], []
     for number, layer in enumerate(s.layers):
         first, errors = scene.run.errors[number]
@@ -213,16 +226,19 @@ def _full_size() -> Table:
     return Table("The same at full size", ("What", "Count", "Unit"), rows, text, folded=True)
 
 
-def _summary(scene: Scene, needed: int, cut: float) -> str:
+def _summary(scene: Scene) -> str:
     s, run = scene.setting, scene.run
-    layers = f"{s.depth} layer{'s' * (s.depth > 1)}"
+    layers = _layers_words(s)
     if scene.step == SAVE:
         kept = "windows and global KV exist" if s.variant == "hit" else "global KV exists, decoder windows do not"
         return f"After {s.hit} tokens {kept} in {layers} with a window of {s.window}; only the global KV is stored."
     if scene.step == LOSE:
         return f"The windows of {layers} are missing; the global KV of {s.hit} tokens is there."
-    state = "all windows exact" if run.exact(s.hit, s.window) else f"exact only from {needed} tokens on"
+    state = "all windows exact" if run.exact(s.hit, s.window) else f"exact only from {scene.needed} tokens on"
+    fed = f"{run.tokens} of {s.hit} tokens replayed through {layers} with a window of {s.window}: {state}"
+    if scene.step == REPLAY:
+        return f"{fed}."
     return (
-        f"{run.tokens} of {s.hit} tokens replayed through {layers} with a window of {s.window}: {state}; the next "
-        f"{runs.NEW} tokens are off by {_nats(run.divergence)} (KL), by {_nats(cut)} if the prompt is cut instead."
+        f"{fed}; the next {runs.NEW} tokens are off by {_nats(run.divergence)} (KL), by {_nats(scene.cut_error)} if "
+        "the prompt is cut instead."
     )

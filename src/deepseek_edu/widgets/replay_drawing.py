@@ -6,12 +6,15 @@ Exactness is nowhere assumed: a cell is drawn exact because the run behind it eq
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.svg import FONT
 
-from .replay_runs import EXACT, NEW, Replayed, Setting
+from . import replay_curve as curve
+from .replay_runs import EXACT, NEW, Replayed, Setting, mean
 
-SAVE, LOSE, REPLAY, CONTINUE = range(1, 5)
+SAVE, LOSE, REPLAY, CONTINUE, COMPARE = range(1, 6)
 ROW, GAP = 26, 4
 
 
@@ -21,8 +24,15 @@ class Scene:
 
     setting: Setting
     step: int
-    run: Replayed
+    run: Replayed | None  # from step 3 on
     owners: tuple  # (layer, ratio) of every layer that makes global entries
+    needed: int  # shortest replay after which all windows are exact, from step 3 on
+    cut: np.ndarray  # divergences of the last prompt tokens and the new ones, with the prompt cut
+
+    @property
+    def cut_error(self) -> float:
+        """Mean divergence of the new tokens with the prompt cut."""
+        return mean(self.cut)
 
     @property
     def start(self) -> int:
@@ -65,6 +75,8 @@ def grid_picture(scene: Scene) -> Picture:
         for number, layer in enumerate(s.layers):
             y = _layer_row(canvas, grid, scene, number, layer, y)
         y = _foot(canvas, grid, scene, top, y)
+        if scene.step == CONTINUE:
+            y = curve.band(canvas, scene, grid.x, grid.cell, y)
         with canvas.group():
             for position in range(s.hit):
                 kit.hit(canvas, "tokens", s.hit - position, grid.x(position), top - 3, grid.cell, s.depth * (ROW + GAP))
@@ -76,12 +88,16 @@ def grid_picture(scene: Scene) -> Picture:
 
 def _raw(scene: Scene) -> dict:
     s = scene.setting
+    if scene.run is None:
+        return {"step": scene.step, "layers": list(s.layers)}
     return {
         "step": scene.step,
         "start": scene.start,
         "layers": list(s.layers),
         "new_entries": {str(layer): [float(e) for e in errors] for layer, errors in scene.run.entry_errors.items()},
         "errors": [{"first": first, "relative": [float(e) for e in errors]} for first, errors in scene.run.errors],
+        "divergence": {"first": s.hit + NEW - len(scene.run.divergences), "each": scene.run.divergences},
+        "cut": scene.cut,
     }
 
 
@@ -123,7 +139,7 @@ def _head(canvas: Canvas, grid: _Grid, scene: Scene, y: float) -> float:
         canvas.text(grid.x(0), y + 13, f"{prefix}, {s.hit} tokens", "k-text--strong", "start")
         canvas.text(grid.end, y + 13, f"{NEW} new", "k-text--strong", "end")
         canvas.line(grid.x(0) + 1, y + 20, grid.x(s.hit) - 3, y + 20, "k-axis", 2)
-        canvas.line(grid.x(s.hit) + 1, y + 20, grid.end - 1, y + 20, "k-changed", 2)
+        canvas.line(grid.x(s.hit) + 1, y + 20, grid.end - 1, y + 20, "k-axis", 2)
         for position in range(0, s.hit + NEW, 4 if grid.cell < 20 else 2):
             canvas.text(grid.x(position + 0.5), y + 34, position, "k-muted", size=SMALL)
     y += 40
@@ -132,8 +148,8 @@ def _head(canvas: Canvas, grid: _Grid, scene: Scene, y: float) -> float:
             canvas.text(0, y + 12, "token", "k-label", "start")
         for position in range(s.hit + NEW):
             fed = scene.step >= REPLAY and scene.start <= position < s.hit
-            new = scene.step == CONTINUE and position >= s.hit
-            style = "k-box k-selected k-box--selected" if fed else "k-box k-changed" if new else "k-box"
+            new = scene.step < CONTINUE and position >= s.hit
+            style = "k-box k-selected k-box--selected" if fed else "k-box k-box--off" if new else "k-box"
             canvas.rect(grid.x(position) + 1, y, grid.cell - 2, 16, style, 3)
         if scene.step >= REPLAY and scene.run.tokens:
             words = f"{scene.run.tokens} fed" if narrow else "fed again" if s.variant == "hit" else "through these"
@@ -155,7 +171,7 @@ def _name(canvas: Canvas, y: float, wide: str, narrow: str) -> None:
 def _global_row(canvas: Canvas, grid: _Grid, scene: Scene, layer: int, ratio: int, y: float) -> float:
     """Entries of one owner; one cell for the tokens it stands for."""
     s = scene.setting
-    end = s.hit + (NEW if scene.step == CONTINUE else 0)
+    end = s.hit + (NEW if scene.step >= CONTINUE else 0)
     with canvas.group():
         _name(canvas, y, f"global, layer {layer}", f"g{layer}")
         for first in range(0, s.hit + NEW, ratio):
@@ -184,7 +200,7 @@ def _encoder_row(canvas: Canvas, grid: _Grid, scene: Scene, y: float) -> float:
     s = scene.setting
     with canvas.group():
         _name(canvas, y, f"layers 0 … {s.first - 1}", f"<{s.first}")
-        end = s.hit + (NEW if scene.step == CONTINUE else 0)
+        end = s.hit + (NEW if scene.step >= CONTINUE else 0)
         canvas.rect(grid.x(0) + 1, y + 2, end * grid.cell - 2, ROW - 4, "k-box k-local", 3)
         words = "encoder: runs on every token" if grid.end - grid.left > 300 else "encoder: every token"
         canvas.text(grid.x(end / 2), y + 17, words, "", size=SMALL)
@@ -193,7 +209,8 @@ def _encoder_row(canvas: Canvas, grid: _Grid, scene: Scene, y: float) -> float:
 
 def _layer_row(canvas: Canvas, grid: _Grid, scene: Scene, number: int, layer: int, y: float) -> float:
     """The window entries of one layer, at all positions that matter in this step."""
-    s, (first, errors) = scene.setting, scene.run.errors[number]
+    s = scene.setting
+    first, errors = scene.run.errors[number] if scene.run else (s.hit, ())
     with canvas.group():
         _name(canvas, y, f"layer {layer}", str(layer))
     needed = range(max(0, s.hit - s.window + 1), s.hit)

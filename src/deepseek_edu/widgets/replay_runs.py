@@ -1,8 +1,8 @@
 """Runs behind the widget `replay`: the same tokens with exact windows, with replayed ones, and after a cut.
 
-The model has as many layers as are replayed: all of them after a prefix hit, the decoder layers above the whole encoder
-at a prefill (tiny_models.py).
-Everything is a run of `reference.model`; nothing here knows the rule of what is exact.
+After a prefix hit all layers replay; at a prefill the decoder layers do, above an encoder that runs on every token
+(tiny_models.py). One pass through the deepest model serves every depth: its lower layers are those of the shallower
+models, and logits are taken after each. Nothing here knows the rule of what is exact.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepseek_edu.config import ModelConfig
+from deepseek_edu.reference import model as models
 from deepseek_edu.reference import replay
 
+from . import replay_batch as batch
 from .memo import remembered
-from .tiny_models import prompt, toy_model
+from .tiny_models import prompt, toy_config, toy_model
 
 NEW = 4
 """Tokens that follow the prefix."""
+
+DEEPEST = 4
+"""Layers that are replayed at most."""
 
 EXACT = 1e-9
 """Relative difference below which two windows are the same: far above the rounding of float64, far below any effect."""
@@ -29,95 +34,13 @@ def divergence(logits, other):
     """Σ p·log(p/q) of each pair of rows of logits: [R]."""
     p, q = (row - row.max(axis=-1, keepdims=True) for row in (logits, other))
     p, q = (row - np.log(np.exp(row).sum(axis=-1, keepdims=True)) for row in (p, q))
-    return np.maximum((np.exp(p) * (p - q)).sum(axis=-1), 0)  # rounding can leave −1e-17
-
-
-@dataclass(frozen=True)
-class Run:
-    """Logits of the tokens that follow [NEW V], of the last prompt token (None if it got none), and all windows."""
-
-    logits: np.ndarray
-    last: np.ndarray | None
-    windows: tuple  # for each layer (first position, rows [n D])
-    entries: dict  # owner -> compressed entries
-
-
-def _run(model, cache, logits, last):
-    windows = tuple((ring.start, ring.read(ring.start, ring.end)) for ring in cache.windows)
-    return Run(logits, last, windows, {layer: entries.read() for layer, entries in cache.entries.items()})
-
-
-def exact_run(model, ids, hit):
-    """Prefix and new tokens without a gap: what every other run is compared with. Returns Run and the cache."""
-    cache = model.new_cache(quantized=False, spare=len(ids))
-    before = model.forward(ids[:hit], cache)
-    after = model.forward(ids[hit:], cache)
-    return _run(model, cache, after.logits, before.logits[-1]), cache
-
-
-def hit_run(model, ids, hit, tokens, stored):
-    """A later request finds the prefix: its global memory is there, its last `tokens` tokens are fed again."""
-    cache = replay.resume(model, stored, ids, hit, tokens=tokens)
-    fed, new = model.forward(ids[cache.length :], cache).logits, len(ids) - hit
-    return _run(model, cache, fed[-new:], fed[-new - 1] if len(fed) > new else None)
-
-
-def decoder_run(model, ids, hit, tokens, decoder):
-    """A prefill whose decoder layers run on the last `tokens` tokens of the prompt; then the new tokens are decoded."""
-    cache = model.new_cache(quantized=False, spare=len(ids))
-    output = model.prefill(ids[:hit], cache, decoder=decoder, tokens=max(1, tokens))
-    if not tokens:
-        for ring in cache.windows[model.config.decoder_start :]:
-            ring.restart(hit)
-    after = model.forward(ids[hit:], cache) if len(ids) > hit else output
-    return _run(model, cache, after.logits, output.logits[-1] if tokens else None)
-
-
-def cut_run(model, ids, hit, tokens):
-    """The prompt cut to its last `tokens` tokens: no memory of what came before them."""
-    cache = model.new_cache(quantized=False, spare=len(ids))
-    logits = model.forward(ids[hit - tokens :], cache).logits
-    return logits[-(len(ids) - hit) :]
-
-
-def window_errors(run, exact, layers):
-    """Relative error of each window row: for each layer (first position, [n]), compared with the exact run."""
-    errors = []
-    for layer in layers:
-        (first, rows), (_, true) = run.windows[layer], exact.windows[layer]
-        true = true[first : first + len(rows)]
-        errors.append((first, relative_errors(rows, true)))
-    return errors
+    return np.round(np.maximum((np.exp(p) * (p - q)).sum(axis=-1), 0), DIGITS)  # rounding can leave −1e-17
 
 
 def relative_errors(rows, true):
     """Size of the difference of each row from the true one, by the size of the true one: [n]; rounding counts as 0."""
     errors = np.linalg.norm(rows - true, axis=-1) / np.linalg.norm(true, axis=-1)
     return np.where(errors < EXACT, 0, np.round(errors, 10))
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """One replay length: errors of the windows, and divergences of the logits of the new tokens."""
-
-    tokens: int
-    errors: tuple  # for each layer (first position, [n] relative errors)
-    divergences: tuple  # of each new token
-    same_entries: bool  # whether the global entries of the prefix are those stored, bit for bit
-    entry_errors: dict  # owner -> relative error of each entry that was made after the prefix
-
-    @property
-    def divergence(self):
-        return round(float(np.mean(self.divergences)), DIGITS)
-
-    def read_errors(self, hit, window):
-        """For each layer the errors of the rows that the next token reads; 1 for a row that is missing."""
-        needed = range(max(0, hit - window + 1), hit)
-        return [[float(error[p - first]) if p >= first else 1.0 for p in needed] for first, error in self.errors]
-
-    def exact(self, hit, window):
-        """Whether the next token reads exact windows in all layers."""
-        return all(error < EXACT for layer in self.read_errors(hit, window) for error in layer)
 
 
 @dataclass(frozen=True)
@@ -139,61 +62,176 @@ class Setting:
         return range(self.first, self.first + self.depth)
 
     @property
+    def config(self):
+        """Configuration of the model that ends with the last replayed layer."""
+        return _config(self.first + self.depth, self.window)
+
+    @property
     def model(self):
-        return toy_model(self.first + self.depth, self.window)
+        """The deepest model, in which this one's layers are the lower ones."""
+        return toy_model(self.first + DEEPEST, self.window)
 
     @property
     def ids(self):
         return prompt(self.hit + NEW)
 
+    @property
+    def longest(self):
+        """Layers × window, at most the prefix: no longer replay can matter."""
+        return min(self.hit, self.depth * self.window)
 
-@remembered(8)
-def _exact(setting):
-    return exact_run(setting.model, setting.ids, setting.hit)
+
+_config = remembered(32)(toy_config)
 
 
-@remembered(2048)
+@dataclass(frozen=True)
+class Run:
+    """One sequence through the layers: logits after each replayed layer, [R V] of its last tokens, and its cache."""
+
+    logits: tuple
+    cache: object
+
+
+def _through(setting, lines, storing=True, asked=None):
+    """Take lines through the replayed layers of the deepest model: a Run of each."""
+    after = []
+    for number, plan in enumerate(setting.model.plans[setting.first :]):
+        batch.run(setting.model, lines, plan, storing, asked and [rows[number] for rows in asked])
+        after.append(batch.logits(setting.model, lines))
+    return [Run(tuple(rows[i] for rows in after), line.cache) for i, line in enumerate(lines)]
+
+
+@remembered(16)
+def _whole(setting):
+    """Prefix and new tokens without a gap, the prompt cut to its last window, and what enters the replayed layers."""
+    s = setting
+    lines = [
+        batch.begin(s.model, s.model.new_cache(quantized=False, spare=len(ids)), ids)
+        for ids in (s.ids, s.ids[max(0, s.hit - s.window) :])
+    ]
+    for plan in s.model.plans[: s.first]:
+        batch.run(s.model, lines, plan)
+    entering = lines[0].last(len(s.ids))
+    exact, cut = _through(s, lines)
+    exact.cache.length = exact.cache.stored = len(s.ids)
+    return exact, cut, entering
+
+
+@remembered(16)
+def _replays(setting):
+    """Replays that have been run, by their length; filled by `replays`."""
+    return {}
+
+
+def _hit_lines(s, stored, lengths):
+    """A later request finds the prefix: its global memory is there, its last tokens are fed again."""
+    caches = [replay.resume(s.model, stored, s.ids, s.hit, tokens=tokens) for tokens in lengths]
+    return [batch.begin(s.model, cache, s.ids[cache.length :]) for cache in caches]
+
+
+def _decoder_runs(s, exact, entering, lengths):
+    """A prefill whose decoder layers run on the last tokens of the prompt, and on the new ones behind it."""
+    lines, asked = [], []
+    for tokens in lengths:
+        rows = models.decoder_rows(s.model.config, s.variant, tokens + NEW)
+        lines.append(entering.last(rows[0][0], exact.cache.prefix(len(s.ids))))
+        asked.append([wanted for _, wanted in rows])
+    return _through(s, lines, storing=False, asked=asked)
+
+
+def replays(setting, lengths):
+    """The replays of so many tokens, compared with the exact run; those not known yet run side by side."""
+    whole = Setting(setting.variant, DEEPEST, setting.window, setting.hit)
+    known, (exact, _, entering) = _replays(whole), _whole(whole)
+    missing = [tokens for tokens in dict.fromkeys(lengths) if tokens not in known]
+    if missing and setting.variant == "hit":
+        known.update(zip(missing, _through(whole, _hit_lines(whole, exact.cache, missing)), strict=True))
+    elif missing:
+        known.update(zip(missing, _decoder_runs(whole, exact, entering, missing), strict=True))
+    return [_compared(setting, tokens, known[tokens], exact) for tokens in lengths]
+
+
 def replayed(setting, tokens):
-    """One run with so many replayed tokens, compared with the exact one."""
-    s, (exact, stored) = setting, _exact(setting)
-    if s.variant == "hit":
-        run = hit_run(s.model, s.ids, s.hit, tokens, stored)
-    else:
-        run = decoder_run(s.model, s.ids, s.hit, tokens, s.variant)
-    prefix = {layer: s.hit // s.model.config.compress_ratios[layer] for layer in run.entries}
-    same = all(np.array_equal(run.entries[layer][:n], exact.entries[layer][:n]) for layer, n in prefix.items())
-    errors = tuple(window_errors(run, exact, s.layers))
-    fresh = {layer: relative_errors(run.entries[layer][n:], exact.entries[layer][n:]) for layer, n in prefix.items()}
-    return Replayed(tokens, errors, tuple(map(float, divergence(exact.logits, run.logits))), same, fresh)
+    """One replay, compared with the exact run."""
+    return replays(setting, [tokens])[0]
 
 
-def longest(setting):
-    """Layers × window, at most the prefix: no longer replay can matter."""
-    return min(setting.hit, setting.depth * setting.window)
+@dataclass(frozen=True)
+class Replayed:
+    """One replay length: errors of the windows, of the new global entries, and of the logits."""
+
+    tokens: int
+    errors: tuple  # for each layer (first position, [n] relative errors)
+    divergences: np.ndarray  # of the logits of each token that ran: the last n positions
+    same_entries: bool  # whether the global entries of the prefix are those stored, bit for bit
+    entry_errors: dict  # owner -> relative error of each entry that was made after the prefix
+
+    @property
+    def divergence(self):
+        """Mean over the new tokens."""
+        return round(float(np.mean(self.divergences[-NEW:])), DIGITS)
+
+    def read_errors(self, hit, window):
+        """For each layer the errors of the rows that the next token reads; 1 for a row that is missing."""
+        needed = range(max(0, hit - window + 1), hit)
+        return [[float(error[p - first]) if p >= first else 1.0 for p in needed] for first, error in self.errors]
+
+    def exact(self, hit, window):
+        """Whether the next token reads exact windows in all layers."""
+        return all(error < EXACT for layer in self.read_errors(hit, window) for error in layer)
 
 
-def needed(setting):
-    """The shortest replay after which the next token reads exact windows in all layers, found by halving."""
-    low, high = -1, longest(setting)
-    while high - low > 1:
-        middle = (low + high) // 2
-        exact = replayed(setting, middle).exact(setting.hit, setting.window)
-        low, high = (low, middle) if exact else (middle, high)
-    return high
+def _compared(s, tokens, run, exact):
+    errors = []
+    for layer in s.layers:
+        ring = run.cache.windows[layer]
+        true = exact.cache.windows[layer].read(ring.start, ring.end)
+        errors.append((ring.start, relative_errors(ring.read(ring.start, ring.end), true)))
+    fresh, same = {}, True
+    for layer in s.config.kv_source_layers:
+        made, true = run.cache.entries[layer].read(), exact.cache.entries[layer].read()
+        known = s.hit // s.config.compress_ratios[layer]
+        same = same and np.array_equal(made[:known], true[:known])
+        fresh[layer] = relative_errors(made[known:], true[known:])
+    return Replayed(tokens, tuple(errors), _divergences(s, run, exact), same, fresh)
 
 
-def curve(setting):
-    """Replay lengths to draw: a window more for each layer, a window less one for each layer, and around `needed`."""
-    steps = {
-        count * per_layer for count in range(setting.depth + 1) for per_layer in (setting.window, setting.window - 1)
-    }
-    enough = needed(setting)
-    return sorted(t for t in {*steps, enough - 1, enough, longest(setting)} if 0 <= t <= longest(setting))
+def _divergences(s, run, exact):
+    logits, true = run.logits[s.depth - 1], exact.logits[s.depth - 1]
+    return divergence(true[-len(logits) :], logits)
 
 
-@remembered(128)
 def cut(setting):
-    """Mean divergence of the new tokens' logits when the prompt is cut to its last window."""
-    s, (exact, _) = setting, _exact(setting)
-    rows = divergence(exact.logits, cut_run(s.model, s.ids, s.hit, min(s.window, s.hit)))
-    return round(float(np.mean(rows)), DIGITS)
+    """Divergences of the logits when the prompt is cut to its last window: of those tokens and the new ones."""
+    exact, short, _ = _whole(Setting(setting.variant, DEEPEST, setting.window, setting.hit))
+    return _divergences(setting, short, exact)
+
+
+def mean(divergences):
+    """Mean divergence of the new tokens."""
+    return round(float(np.mean(divergences[-NEW:])), DIGITS)
+
+
+def probe(setting):
+    """Length of the replay from which `needed` is read: one that begins a little behind the start of the prompt."""
+    return setting.hit - 4
+
+
+def needed(setting, run):
+    """The shortest replay after which the next token reads exact windows in all layers.
+
+    Read off one run, of `probe(setting)` tokens: where its last layer is exact again before the next token's window
+    begins, a start as many tokens later would still do.
+    """
+    behind = 0
+    for first, errors in run.errors:
+        off = np.flatnonzero(errors >= EXACT)
+        behind = max(behind, first + off[-1] + 1 if len(off) else first)
+    spare = setting.hit - setting.window + 1 - behind
+    return int(max(0, min(run.tokens - spare, setting.hit)))
+
+
+def curve(setting, enough):
+    """Replay lengths to draw: a window more for each layer, and the two around the shortest exact one."""
+    steps = {*range(0, setting.longest + 1, setting.window), enough - 1, enough, setting.longest}
+    return sorted(tokens for tokens in steps if 0 <= tokens <= setting.longest)
