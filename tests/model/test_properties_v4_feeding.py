@@ -45,6 +45,13 @@ def test_rows_of_different_lengths_in_pieces_are_those_of_numpy():
         assert gap(output.logits[row, :length], whole(length, row)) < PARITY
 
 
+def test_short_tiles_gather_what_each_of_their_queries_chose():
+    """Three queries choose two of up to ten entries each; what one chose is a key for all, which the others hide."""
+    _, model = models()
+    state = model.new_cache(quantized=False)
+    assert gap(model.prefill([ids_of(41)], state, chunk=3).logits[0], whole(41)) < PARITY
+
+
 def test_a_quantised_text_in_one_piece_and_in_several_is_that_of_numpy():
     _, model = models()
     for chunk in (41, 9):
@@ -65,6 +72,19 @@ def test_tokens_one_by_one_are_those_of_numpy():
     finally:
         v4_step.Step.layer = layer
     assert len(steps) == 2 * 41 * CONFIG.n_layers
+
+
+def test_single_tokens_of_several_rows_are_those_of_numpy():
+    """Rows of different lengths, then one token each, or none."""
+    _, model = models()
+    state, done = model.new_cache(2, quantized=False), [9, 14]
+    model.prefill([ids_of(count, row) for row, count in enumerate(done)], state)
+    for fed in ([1, 1], [0, 1], [1, 0], [1, 1], [1, 1]):
+        ids = [[ids_of(41, row)[place]] for row, place in enumerate(done)]
+        logits = model.decode(ids, state, counts=fed).logits
+        for row, count in enumerate(fed):
+            assert gap(logits[row, :count], whole(41, row)[done[row] : done[row] + count]) < PARITY
+        done = [place + count for place, count in zip(done, fed, strict=True)]
 
 
 def test_what_is_taken_back_leaves_no_trace():

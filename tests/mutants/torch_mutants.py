@@ -6,9 +6,14 @@ from tests.mutants import (
     torch_entries,
     torch_experts,
     torch_generation,
+    torch_one_token,
+    torch_steps,
     torch_storage,
     torch_streams,
     torch_training,
+    torch_v4,
+    torch_v4_layers,
+    torch_v4_steps,
 )
 
 MUTANTS = (
@@ -17,7 +22,12 @@ MUTANTS = (
     *torch_entries.MUTANTS,
     *torch_experts.MUTANTS,
     *torch_generation.MUTANTS,
+    *torch_one_token.MUTANTS,
+    *torch_steps.MUTANTS,
     *torch_storage.MUTANTS,
     *torch_caches.MUTANTS,
     *torch_training.MUTANTS,
+    *torch_v4.MUTANTS,
+    *torch_v4_layers.MUTANTS,
+    *torch_v4_steps.MUTANTS,
 )

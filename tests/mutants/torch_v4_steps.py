@@ -1,0 +1,173 @@
+"""Wrong variants of V4's decode step of one token and of what is taken back."""
+
+from tests.mutants.torch_kit import mutant
+
+STEPS = "properties_v4_feeding:test_tokens_one_by_one_are_those_of_numpy"
+BACK = "properties_v4_feeding:test_what_is_taken_back_leaves_no_trace"
+
+STEP = (
+    mutant(
+        "v4_step",
+        "a step of one token is for a token that comes alone",
+        "it takes the first row of several",
+        "        and len(span.counts) == 1\n",
+        "",
+        "properties_v4_feeding:test_single_tokens_of_several_rows_are_those_of_numpy",
+    ),
+    mutant(
+        "v4_step",
+        "a query sees W positions, its own included",
+        "W + 1 of what a ring holds",
+        "(back >= self.config.window_size)",
+        "(back > self.config.window_size)",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "before position 0 there is nothing",
+        "slots that nothing was written into are seen",
+        "np.flatnonzero((back > self.position) | (back",
+        "np.flatnonzero((back",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "compressed layers turn by their own angles",
+        "all layers turn by those of the first",
+        "kind = ratio > 0",
+        "kind = True",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "outputs are turned back before they are grouped",
+        "they are not turned back",
+        "return one_token.output(turn(heads, back), attention)",
+        "return one_token.output(heads, attention)",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "V4 normalises each head of the query",
+        "it does not, as V4.1",
+        "        queries /= np.sqrt(squares / queries.shape[1] + c.norm_eps)\n",
+        "",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "a group is complete with its last token",
+        "with the first of the next",
+        "if (self.position + 1) % plan.ratio == 0:",
+        "if self.position % plan.ratio == 0:",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "the tokens of an open group wait for it",
+        "those of the indexer's compressor are forgotten",
+        "            makers.append((attention.indexer.compressor, cache.open_index_groups))\n",
+        "            pass\n",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "the tokens of an open group wait for it",
+        "gates lie where values belong",
+        "[times(array(maker.wkv.weight), u), times(array(maker.wgate.weight), u)]",
+        "[times(array(maker.wgate.weight), u), times(array(maker.wkv.weight), u)]",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "CSA layers read what their query chose",
+        "the first entries",
+        "one_token.largest(scores, c.index_topk)",
+        "one_token.largest(0 * scores, c.index_topk)",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "HCA layers read all entries",
+        "none",
+        "            elif entries.size:\n",
+        "            elif plan.mode == 'csa' and entries.size:\n",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "in the first layers a table chooses the experts",
+        "it is read by the position",
+        "gate.tid2eid[self.token]",
+        "gate.tid2eid[self.position]",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "the correction bias only chooses",
+        "it is in the scores that weigh",
+        "            chosen = one_token.largest(scores + array(gate.bias), gate.k)\n",
+        "            scores = scores + array(gate.bias)\n            chosen = one_token.largest(scores, gate.k)\n",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "the correction bias chooses",
+        "it does not",
+        "one_token.largest(scores + array(gate.bias), gate.k)",
+        "one_token.largest(scores, gate.k)",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "the weights sum to the route scale",
+        "they are not divided by their sum",
+        "            weights /= scores[chosen].sum()\n",
+        "            pass\n",
+        STEPS,
+    ),
+    mutant(
+        "v4_step",
+        "V4's coefficients are those of the same streams",
+        "the collapse takes the weights of the expansion",
+        "normed(pre @ streams, norm)",
+        "normed(post @ streams, norm)",
+        STEPS,
+    ),
+)
+
+TAKEN_BACK = (
+    mutant(
+        "v4_cache",
+        "speculative positions have slots of their own",
+        "rings are no larger than the windows",
+        "return kind(row_format, self.batch, size, self.spare, self.device)",
+        "return kind(row_format, self.batch, size, 0, self.device)",
+        BACK,
+    ),
+    mutant(
+        "cache",
+        "entries of rejected positions are taken back",
+        "those of V4 stay",
+        "            self.entries[layer].truncate(counts)\n",
+        "            self.entries[layer].truncate(counts + 1)\n",
+        BACK,
+    ),
+    mutant(
+        "cache",
+        "entries of rejected positions are taken back",
+        "their index keys stay",
+        "            self.index_keys[layer].truncate(counts)\n        self.lengths",
+        "        self.lengths",
+        BACK,
+    ),
+    mutant(
+        "cache",
+        "draft windows reach to the last position",
+        "they seem to reach further after a rollback",
+        "        self.decoded = torch.minimum(self.decoded, lengths)\n",
+        "",
+        BACK,
+    ),
+)
+MUTANTS = (*STEP, *TAKEN_BACK)
