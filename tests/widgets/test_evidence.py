@@ -75,6 +75,15 @@ def test_predictions_are_scored(up, other):
         assert numbers(shown)["Your predictions"] == (direction(up) == "up") + (direction(other) != "up")
 
 
+def test_a_prediction_is_made_in_the_picture_too():
+    markup = view(up="math", other="mgsm").parts[0].wide.markup
+    for control in ("up", "other"):
+        assert re.findall(rf'data-set="{control}=([\w-]+)"', markup) == list(TABLE)
+    said = re.findall(r'k-box--selected" rx="5"/><text [^>]*>([^<]+)<.*?data-set="(\w+)=(\w+)"', markup)
+    assert said == [("up", "up", "math"), ("not up", "other", "mgsm")]
+    assert "data-set" not in view(stage="reveal").parts[0].wide.markup
+
+
 @pytest.mark.parametrize("level", range(11))
 def test_what_counts_as_equal_moves_long_bench_alone(level):
     found = raw(stage="reveal", level=level / 10)["directions"]

@@ -150,16 +150,11 @@ def _prediction(picture, up: str, other: str) -> View:
         if same
         else f"You say that {NAMES[up]} went up and that {NAMES[other]} did not. Why? Then press Reveal."
     )
-    metrics = Metrics(
-        (
-            Metric("Rows", len(ROWS), note="a selection of table 1"),
-            Metric("You say: up", NAMES[up]),
-            Metric("You say: not up", NAMES[other]),
-        ),
-        "Your prediction",
+    hidden = (
+        "Say “up” at one row and “not up” at another, in the picture or above it. All scores are those of base models, "
+        "in percent."
     )
-    hidden = "Nothing of the new model is shown before you reveal it. All scores are those of base models, in percent."
-    return View((picture, metrics, Prose(words if same else hidden, "warn" if same else "")), words)
+    return View((picture, Prose(words if same else hidden, "warn" if same else "")), words)
 
 
 def _heard(up: str, other: str, wrong: list[str], directions: dict[str, str]) -> str:
@@ -259,7 +254,6 @@ def _plan(fields: dict[str, str]) -> View:
         selected=tuple(i for i, (_, words) in enumerate(found) if not words),
         folded=True,
     )
-    own = Steps(tuple(f"{FIELDS[name]}: {text.strip() or 'not written yet'}" for name, text in fields.items()), "Yours")
     names = ", ".join(f"{FIELDS[check.field].lower()} {check.name}" for check in missing[:3])
     more = f", and {len(missing) - 3} more" if len(missing) > 3 else ""
     said = f"{len(found) - len(missing)} of {len(found)} points are said."
@@ -269,7 +263,6 @@ def _plan(fields: dict[str, str]) -> View:
         metrics,
         *([Prose(hints, "warn")] if hints else []),
         Prose(limits),
-        own,
         table,
     )
     return View(parts, summary)

@@ -56,7 +56,10 @@ def rows_picture(
                 if stage != "predict":
                     canvas.circle(place(after), 0, 6, "k-result")
             with canvas.group(0, y):
-                _outcome(canvas, stage, guesses.get(key), directions[key], gaps[key], band.get(key))
+                if stage == "predict":
+                    _chips(canvas, key, guesses.get(key))
+                else:
+                    _outcome(canvas, stage, guesses.get(key), directions[key], gaps[key], band.get(key))
             y += height
         canvas.height = y + 6
         return canvas
@@ -88,15 +91,22 @@ def _key(canvas: Canvas, stage: str) -> float:
         return kit.legend(canvas, items) + 4
 
 
+def _chips(canvas: Canvas, key: str, guess: str | None) -> None:
+    """What the reader can say of a row: up, or not. A click says it."""
+    wide, gap = (56.0, 6.0) if canvas.narrow else (68.0, 8.0)
+    for place, (control, words) in enumerate((("up", "up"), ("other", "not up"))):
+        x, y = canvas.width - (2 - place) * wide - (1 - place) * gap, 0.0 if canvas.narrow else 9.0
+        said = words == guess
+        style = "k-box k-changed k-box--selected" if said else "k-box"
+        canvas.rect(x, y, wide, 26, style, 5)
+        canvas.text(x + wide / 2, y + 17, words, "k-changed k-text--strong" if said else "k-muted", size=12)
+        kit.hit(canvas, control, key, x, y, wide, 26)
+
+
 def _outcome(canvas: Canvas, stage: str, guess: str | None, direction: str, gap: float, band: float | None) -> None:
-    """What stands at the end of a row: the reader's guess, and what the table says."""
+    """What stands at the end of a revealed row: what the table says, and the reader's guess."""
     narrow, end = canvas.narrow, canvas.width
     x = end - 184 if narrow else 562.0
-    if stage == "predict":
-        canvas.text(end, 18 if narrow else 27, "?", "k-muted", "end")
-        if guess:
-            canvas.text(x, 18 if narrow else 27, f"you: {guess}", "k-changed k-text--strong", "start")
-        return
     ink = {"up": "k-selected", "down": "k-error", "same": ""}[direction]
     canvas.text(end, 18, f"{signed(gap)} {direction}", f"{ink} k-text--strong".strip(), "end")
     if stage == "chance" and band is not None:
