@@ -15,7 +15,7 @@ const SHOWN = /** @type {import("./state.js").Section[]} */ (["chapters", "quizz
 /** @type {Record<string, (entry: any) => string>} */
 const WORDS = {
   chapters: (entry) => (entry.read ? "read" : "not read"),
-  quizzes: (entry) => (entry.correct ? "right" : "not right yet"),
+  quizzes: (entry) => (entry.correct ? "right" : entry.answer === "" ? "result shown, not answered" : "not right yet"),
   labs: (entry) => (entry.passed ? "visible cases passed" : "code saved"),
 };
 

@@ -81,10 +81,10 @@ export class EduQuiz extends EduElement {
     });
     this.on(form, "input", () => this.#clear());
     const kept = store.get("quizzes", this.data.id, this.data.version);
-    if (kept) {
+    if (kept?.answer) {
       this.#fill(kept.answer);
       this.#check(false);
-    } else if (Object.keys(store.versions("quizzes", this.data.id)).length > 0) {
+    } else if (!kept && Object.keys(store.versions("quizzes", this.data.id)).length > 0) {
       this.result.textContent = "This question has changed since you answered it.";
     }
   }

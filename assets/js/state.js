@@ -5,7 +5,8 @@
  *
  * @typedef {{at: number, title?: string, page?: string}} Entry `page` is relative to the site
  * @typedef {Entry & {code: string, passed?: boolean, runs?: number}} LabEntry
- * @typedef {Entry & {answer: string, correct: boolean}} QuizEntry
+ * @typedef {Entry & {answer: string, correct: boolean, seen?: boolean}} QuizEntry `answer` is "" while only `seen`: what the
+ *   question asks for was shown without an answer
  * @typedef {Entry & {read: boolean}} ChapterEntry
  * @typedef {{version: 1, labs: Record<string, Record<string, LabEntry>>,
  *   quizzes: Record<string, Record<string, QuizEntry>>, chapters: Record<string, Record<string, ChapterEntry>>}} State
@@ -142,6 +143,7 @@ function newerWithBest(ours, theirs) {
   const [newer, older] = /** @type {[any, any]} */ (/** @type {any} */ (ours).at < /** @type {any} */ (theirs).at ? [theirs, ours] : [ours, theirs]);
   const best = { ...newer };
   for (const name of ["correct", "passed"]) if (older[name] === true) best[name] = true;
+  if (best.answer === "" && older.answer) best.answer = older.answer; // looking takes no answer away
   if (best.title === undefined && older.title !== undefined) best.title = older.title;
   return best;
 }

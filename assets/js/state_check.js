@@ -32,6 +32,7 @@ const FIELDS = {
     ...COMMON,
     answer: (value) => typeof value === "string" && value.length <= 200,
     correct: (value) => typeof value === "boolean",
+    seen: (value) => value === undefined || typeof value === "boolean",
   },
   chapters: { ...COMMON, read: (value) => typeof value === "boolean" },
 };

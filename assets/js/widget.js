@@ -8,6 +8,7 @@
 import { EduElement, button, fileUrl, fromFile, make } from "./base.js";
 import { Controls, makeFragment, nearestKey, parseFragment, stateKey } from "./controls.js";
 import { copyData, copyLink } from "./widget_copy.js";
+import { mountCover } from "./widget_cover.js";
 import { toggleEditor } from "./widget_edit.js";
 import { mountSteps } from "./widget_steps.js";
 import { PythonFailure, explain, progressLine, python } from "./runtime.js";
@@ -18,7 +19,7 @@ import { faultWords, liveWords } from "./widget_words.js";
  * @typedef {import("./controls.js").Value} Value
  * @typedef {{id: string, title: string, controls: Control[], defaults: Record<string, Value>,
  *   values: Record<string, Value>, mechanism: {modules: Record<string, string[]>, names: string[],
- *   source: string}}} Spec
+ *   source: string}, predict?: {quiz: string, version: string, when: Record<string, Value>}}} Spec
  * @typedef {{fragments: string[], states: Record<string, (number | number[])[]>, summaries: Record<string, string>}} States
  * @typedef {{ok: boolean, summary: string, parts: string[], data: unknown, missing?: string[], stdout?: string,
  *   error?: {type: string, message: string, line: number | null}}} Answer
@@ -50,6 +51,8 @@ export class EduWidget extends EduElement {
   source = null;
   /** @type {Answer | null} */
   answer = null;
+  /** What is covered follows the values. */
+  refreshCover = () => {};
   asked = 0;
   evaluating = false;
   /** Whether the Python that runs now has answered this widget. */
@@ -74,6 +77,7 @@ export class EduWidget extends EduElement {
     this.on(window, "hashchange", () => this.#followLink());
     this.on(python, "restarted", () => this.#pythonRestarted());
     mountSteps(this);
+    this.refreshCover = mountCover(this);
     for (const fieldset of this.querySelectorAll("fieldset")) fieldset.disabled = false;
     this.controls.write(this.values);
     this.controls.describe(this.values);
@@ -167,6 +171,7 @@ export class EduWidget extends EduElement {
 
   /** Show the present values, from the precomputed states or from Python. */
   async update() {
+    this.refreshCover();
     if (this.#entryFault()) return void this.asked++;
     if (this.live) return this.evaluate();
     const turn = ++this.asked;

@@ -129,6 +129,10 @@ test("a file of more than five megabytes is not even parsed", () => {
 test("what was right once stays right, whichever entry is newer", () => {
   const quiz = (at, correct, title) => ({ ...emptyState(), quizzes: { q: { v: { answer: String(at), correct, at, ...(title && { title }) } } } });
   const merged = merge(quiz(1, true, "Why?"), quiz(2, false)).quizzes.q.v;
+  const looked = { ...emptyState(), quizzes: { q: { v: { answer: "", correct: false, seen: true, at: 9 } } } };
+  assert.equal(troubleWith(looked), "", "a result that was shown without an answer");
+  assert.deepEqual(merge(quiz(1, true), looked).quizzes.q.v, { answer: "1", correct: true, seen: true, at: 9 });
+  assert.deepEqual(merge(looked, quiz(1, true)).quizzes.q.v, { answer: "1", correct: true, seen: true, at: 9 });
   assert.deepEqual(merged, { answer: "2", correct: true, at: 2, title: "Why?" });
   assert.deepEqual(merge(quiz(2, false), quiz(1, true)).quizzes.q.v, { answer: "2", correct: true, at: 2 });
   assert.equal(merge(quiz(1, false), quiz(2, false)).quizzes.q.v.correct, false);

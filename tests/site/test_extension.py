@@ -111,12 +111,43 @@ class TestQuiz:
         assert (data["kind"], data["answer"], data["tolerance"], data["unit"]) == ("number", 288, 0, "bytes")
         assert quiz.find("label").text == "Your answer in bytes"
 
+    def test_which_option_is_right_can_be_computed(self, render: Render) -> None:
+        text = self.CHOICE.replace("correct: true", "right_if: quant.round_to_e2m1(2.5) == 2")
+        text = text.replace('why: "Away', 'right_if: quant.round_to_e2m1(2.5) == 3\n    why: "Away')
+        quiz = soup(render(text)).find("edu-quiz")
+        assert island(quiz)["correct"] == [1]
+        assert "Right: 2" in quiz.details.text.replace("\n", "")
+
+    def test_checks_of_the_ledger_and_numpy_can_be_asked(self, render: Render) -> None:
+        text = self.CHOICE.replace("correct: true", "right_if: np.abs(claims.dspark.__name__ > '') > 0")
+        assert island(soup(render(text)).find("edu-quiz"))["correct"] == [1]
+
     @pytest.mark.behaviour(9)
     def test_the_version_changes_with_the_question_and_only_with_it(self, render: Render) -> None:
         version = soup(render(self.CHOICE)).find("edu-quiz")["data-version"]
         again = soup(render(f"Text before.\n\n{self.CHOICE}")).find("edu-quiz")["data-version"]
         changed = soup(render(self.CHOICE.replace("Away from", "Further from"))).find("edu-quiz")["data-version"]
         assert version == again != changed
+
+
+class TestPrediction:
+    QUIZ = block("quiz", "id: q\nquestion: How many?\nanswer: 3 * 3\ntolerance: 0\nwhy: Count.")
+
+    def test_a_widget_is_covered_by_a_question_above_it(self, render: Render) -> None:
+        fence = block("widget", "id: fp4\npredict:\n  quiz: q\n  when:\n    part: block")
+        page = soup(render(f"{self.QUIZ}\n\n{fence}"))
+        widget, version = page.find("edu-widget"), page.find("edu-quiz")["data-version"]
+        assert island(widget)["predict"] == {"quiz": "q", "version": version, "when": {"part": "block"}}
+        cover = widget.find(class_="edu-cover")
+        assert "hidden" in cover.attrs, "nothing is covered without scripts"
+        assert page.find(id=cover.a["href"].removeprefix("#")) is page.find("edu-quiz")
+        assert cover.button["data-action"] == "uncover"
+        assert cover.find_next_sibling(class_="edu-view") is not None, "the cover stands before what it covers"
+
+    def test_no_other_widget_has_a_cover(self, render: Render) -> None:
+        page = soup(render(f"{self.QUIZ}\n\n{block('widget', 'id: fp4')}"))
+        assert page.find(class_="edu-cover") is None
+        assert "predict" not in island(page.find("edu-widget"))
 
 
 class TestBlocks:

@@ -21,11 +21,17 @@ MALFORMED = [
     ("widget", "id: fp4\nvalues:\n  value: 99", 2, "99", "values of its controls"),
     ("widget", "id: fp4\nvalues:\n  colour: red", 2, "colour", "values of its controls"),
     ("widget", "id: [1, 2]", 1, "id: [1, 2]", "id: text"),
-    ("widget", "just text", 0, "'just text'", "a mapping with the keys id, values"),
+    ("widget", "just text", 0, "'just text'", "a mapping with the keys id, predict, values"),
+    ("widget", "id: fp4\npredict: q", 2, "predict: 'q'", "predict: mapping"),
+    ("widget", "id: fp4\npredict:\n  quiz: q", 3, "no question above", "a quiz that stands above"),
     ("widget", "", 0, "nothing as a widget", "a mapping"),
     ("quiz", QUIZ.replace("    why: D\n", ""), 7, "an option without why", "why (text)"),
     ("quiz", QUIZ.replace("correct: true", "correct: maybe"), 6, "'maybe'", "true or false"),
     ("quiz", QUIZ.replace("    correct: true\n", ""), 3, "no option with correct: true", "one correct option"),
+    ("quiz", QUIZ + "    correct: true\n    right_if: 1 > 0\n", 10, "correct and right_if", "one of the two"),
+    ("quiz", QUIZ.replace("correct: true", "right_if: 1 + 1"), 6, "the value 2", "true or false"),
+    ("quiz", QUIZ.replace("correct: true", "right_if: 1 > 2"), 3, "no option with correct: true", "one correct option"),
+    ("quiz", QUIZ.replace("correct: true", "right_if: quant.nothing > 0"), 6, "AttributeError", "a Python expression"),
     ("quiz", QUIZ.replace("question: Q?", "questoin: Q?"), 2, "unknown key questoin", "did you mean question?"),
     ("quiz", QUIZ + "id: again\n", 9, "the key id a second time", "each key once"),
     ("quiz", QUIZ + "answer: 3\n", 3, "answer and options", "options (choice) or answer (number)"),
@@ -182,3 +188,21 @@ def test_a_second_marker_resumes_the_count_of_the_author(render: Callable[..., s
 def test_plain_pages_are_left_alone(render: Callable[..., str]) -> None:
     text = "<!-- edu-source: notebooks/a.py:1 plain -->\nShown as [[= 1 / 0 ]].\n\n```quiz\nnot: ours\n```\n"
     assert "[[= 1 / 0 ]]" in render(text)
+
+
+@pytest.mark.parametrize(
+    ("when", "line", "found", "allowed"),
+    [
+        ("part: blok", 13, "when: control 'part'", "a value of that control"),
+        ("value: 3", 13, "when with value, no choice of fp4", "part"),
+    ],
+)
+def test_a_cover_over_settings_that_do_not_exist_is_told_with_its_line(
+    render: Callable[..., str], when: str, line: int, found: str, allowed: str
+) -> None:
+    quiz = f"```quiz\n{NUMBER}```\n\n"
+    with pytest.raises(SourceError) as error:
+        render(f"{quiz}```widget\nid: fp4\npredict:\n  quiz: q\n  when:\n    {when}\n```")
+    assert error.value.line == line
+    assert found in error.value.found
+    assert allowed in error.value.allowed

@@ -29,6 +29,21 @@ def spelling_does_not_matter() -> bool:
     return len({engram.normalised_text(text) for text in (" Rose", "rose", "ROSE", "rosé")}) == 1
 
 
+def follows_a_token(position: int = 5) -> dict[str, int]:
+    """What another token at a position of the toy changes: rows before it, later rows, parameters, addresses.
+
+    Rows are those of hidden states and caches; an address is a row of an n-gram table that is read.
+    """
+    before, after = runs.base(), runs.changed("token", position, False, "embed", runs.WINDOW)
+    rows = [(i, c.ratio) for c in runs.changes(before, after) for i, size in enumerate(c.sizes) if size]
+    return {
+        "before": sum((i + 1) * ratio <= position for i, ratio in rows),
+        "later": sum(i * ratio > position for i, ratio in rows),
+        "parameters": sum(runs.changed_parameters(before, after).values()),
+        "addresses": sum(runs.changed_addresses(before, after)),
+    }
+
+
 def nothing_reads_ahead() -> bool:
     """Whether a changed token of the toy leaves all rows before it as they were, at every position."""
     for position in range(runs.LENGTH):

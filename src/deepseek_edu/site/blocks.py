@@ -19,7 +19,8 @@ from deepseek_edu.site.source import Piece, Place
 if TYPE_CHECKING:
     from deepseek_edu.grading import Lab
 
-WIDGET = {"id": Key("text", True), "values": Key("mapping")}
+WIDGET = {"id": Key("text", True), "values": Key("mapping"), "predict": Key("mapping")}
+PREDICT = {"quiz": Key("text", True), "when": Key("mapping")}
 LAB = {"id": Key("text", True)}
 FIGURE = {"id": Key("text", True), "caption": Key("text", True), "claim": Key("text", True)}
 WALK = {"id": Key("text", True), "cards": Key("list", True)}
@@ -44,6 +45,7 @@ def render_widget(piece: Piece, page: PageContext) -> str:
             page.project.staged.get("states", {}).get(id, ""),
             instance=page.count(f"widget-{id}"),
             live_size=page.project.staged.get("live", {}).get("widget", ""),
+            predict=_prediction(id, body, page),
         )
     except widgets.ControlError as error:
         at = body.line_of("values")
@@ -53,6 +55,30 @@ def render_widget(piece: Piece, page: PageContext) -> str:
     # a group and no landmark: the same widget may stand on a page twice, under the same name
     html = html.replace('<section class="edu-widget"', '<section class="edu-widget" role="group"', 1)
     return html.replace("<edu-widget ", "<edu-widget data-search-exclude ", 1)
+
+
+def _prediction(id: str, body: Lines, page: PageContext) -> dict[str, Any] | None:
+    """What uncovers a widget: the question above it and the settings that are covered, as `render_widget` takes it."""
+    from deepseek_edu import widgets
+
+    if "predict" not in body:
+        return None
+    asked = check(body["predict"], PREDICT, "predict", body.line_of("predict"))
+    quiz, at = asked["quiz"], asked.line_of("quiz")
+    if quiz not in page.questions:
+        known = one_of(page.questions, quiz) if page.questions else "a quiz that stands above the widget on its page"
+        raise SourceError(at.file, at.line, f"predict with {quiz}, which is no question above the widget", known)
+    when, at = dict(asked.get("when", {})), asked.line_of("when")
+    chosen = widgets.get(id)
+    for name, wanted in when.items():
+        if not isinstance(chosen.controls.get(name), widgets.Choice | widgets.Toggle):
+            choices = [name for name, c in chosen.controls.items() if isinstance(c, widgets.Choice | widgets.Toggle)]
+            raise SourceError(at.file, at.line, f"when with {name}, no choice of {id}", one_of(choices, str(name)))
+        try:
+            chosen.controls[name].check(name, wanted)
+        except widgets.ControlError as error:
+            raise SourceError(at.file, at.line, f"when: {error}", "a value of that control") from error
+    return {"quiz": quiz, "version": page.questions[quiz], "when": when}
 
 
 def render_lab(piece: Piece, page: PageContext) -> str:

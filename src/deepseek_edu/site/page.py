@@ -62,6 +62,7 @@ class PageContext:
         self.inline = inline
         self.used: dict[str, Place] = {}
         self.counts: dict[str, int] = {}
+        self.questions: dict[str, str] = {}  # id of a quiz of this page, so far → its version
         self.ledger_url = "claims.html"
 
     def unique(self, id: str, place: Place, what: str) -> str:

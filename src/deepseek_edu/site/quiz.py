@@ -13,7 +13,12 @@ from deepseek_edu.site.source import Piece, Place
 from deepseek_edu.site.values import evaluate
 
 CHOICE = {"id": Key("text", True), "question": Key("text", True), "options": Key("list", True)}
-OPTION = {"text": Key("text", True), "why": Key("text", True), "correct": Key("true or false")}
+OPTION = {
+    "text": Key("text", True),
+    "why": Key("text", True),
+    "correct": Key("true or false"),
+    "right_if": Key("text"),
+}
 NUMBER = {
     "id": Key("text", True),
     "question": Key("text", True),
@@ -38,6 +43,7 @@ def render_quiz(piece: Piece, page: PageContext) -> str:
     body = check(body, NUMBER if numeric else CHOICE, "a quiz", piece.place)
     id = page.unique(f"quiz-{body['id']}", body.line_of("id"), f"the quiz {body['id']}")
     version = hashlib.sha256(piece.body.encode()).hexdigest()[:8]
+    page.questions[body["id"]] = version
     question = page.phrase(body["question"], body.line_of("question"))
     if numeric:
         answers, outcome, data = _number(id, body, page)
@@ -56,7 +62,7 @@ def render_quiz(piece: Piece, page: PageContext) -> str:
 
 def _choice(id: str, body: Lines, page: PageContext) -> tuple[str, str, dict]:
     options = [check(option, OPTION, "an option", body.line_of("options")) for option in body["options"]]
-    correct = [number for number, option in enumerate(options) if option.get("correct", False)]
+    correct = [number for number, option in enumerate(options) if _right(option)]
     at = body.line_of("options")
     if len(options) < 2:
         raise SourceError(at.file, at.line, f"{len(options)} option", "two options or more")
@@ -74,6 +80,20 @@ def _choice(id: str, body: Lines, page: PageContext) -> tuple[str, str, dict]:
         verdict = "Right" if number in correct else "Not right"
         reasons.append(f"<li><p><strong>{verdict}:</strong> {text}</p>{why}</li>")
     return "".join(shown), f"<ul>{''.join(reasons)}</ul>", {"kind": "choice", "correct": correct}
+
+
+def _right(option: Lines) -> bool:
+    """Whether an option is right: stated by `correct`, or computed from the expression `right_if`."""
+    if "right_if" not in option:
+        return option.get("correct", False)
+    place = option.line_of("right_if")
+    if "correct" in option:
+        raise SourceError(place.file, place.line, "correct and right_if in one option", "one of the two")
+    value = evaluate(option["right_if"], place)
+    value = value.item() if hasattr(value, "item") else value
+    if not isinstance(value, bool):
+        raise SourceError(place.file, place.line, f"right_if with the value {value!r}", "a value that is true or false")
+    return value
 
 
 def _number(id: str, body: Lines, page: PageContext) -> tuple[str, str, dict]:

@@ -1,7 +1,8 @@
 """Evaluate the expressions that pages contain: `[[= expr | format ]]` and numeric quiz answers.
 
-The names are the modules of `deepseek_edu.reference`, `accounting`, `config`, `math`, and a few builtins. Pages are
-part of the course's own source, so this is a convenience, not a sandbox.
+The names are the modules of `deepseek_edu.reference`, `accounting`, `config`, `claims` (the checks of the ledger, a
+module for each chapter), `math`, NumPy as `np`, and a few builtins. Pages are part of the course's own source, so this
+is a convenience, not a sandbox.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from deepseek_edu.site.errors import SourceError, one_of
 from deepseek_edu.site.source import Place
 
@@ -24,7 +27,7 @@ ALLOWED_BUILTINS = (
 BUILTINS = {name: getattr(builtins, name) for name in ALLOWED_BUILTINS.split()}
 
 
-BESIDE = ("accounting", "config")
+BESIDE = ("accounting", "claims", "config")
 """Modules of the package itself that pages may use; none of the reference has such a name."""
 
 
@@ -53,10 +56,15 @@ def evaluate(expression: str, place: Place) -> Any:
     """
     try:
         code = _compiled(expression)
-        names: dict[str, Any] = {"__builtins__": BUILTINS, "math": math}
-        for name in _names_in(code) & module_names():
+        names: dict[str, Any] = {"__builtins__": BUILTINS, "math": math, "np": np}
+        found = _names_in(code)
+        for name in found & module_names():
             folder = "deepseek_edu" if name in BESIDE else "deepseek_edu.reference"
             names[name] = importlib.import_module(f"{folder}.{name}")
+        if "claims" in found:
+            for module in pkgutil.iter_modules(names["claims"].__path__):
+                if module.name in found:
+                    importlib.import_module(f"deepseek_edu.claims.{module.name}")
         return eval(code, names)
     except Exception as error:
         known = one_of([*module_names(), "math"])

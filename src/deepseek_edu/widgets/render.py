@@ -91,6 +91,7 @@ def render_widget(
     instance: int = 1,
     live_size: str = "",
     heading: str = "h3",
+    predict: Mapping[str, object] | None = None,
 ) -> str:
     """The element for a page, complete without JavaScript.
 
@@ -101,6 +102,8 @@ def render_widget(
         instance: 1 for the first one of this widget on its page, 2 for the second …
         live_size: what "Run live" loads, for example "9.4 MB".
         heading: tag of the title, to fit the page's outline.
+        predict: `{"quiz": id, "version", "when": {control: value}}`: while these controls have these values, the page's
+            script covers what was computed until that question has an answer, or the reader asks to see it.
 
     Raises:
         ControlError: a start value is not allowed.
@@ -127,6 +130,7 @@ def render_widget(
             "names": list(widget.names),
             "source": mechanism_source(widget),
         },
+        **({"predict": dict(predict)} if predict else {}),
     }
     buttons = "".join(
         f'<button type="button" class="edu-button" data-action="{action}" hidden>{label}</button>'
@@ -141,12 +145,24 @@ def render_widget(
         f'<{heading} class="edu-widget__title" id="{id}-title">{escape(widget.title)}</{heading}>'
         "</header>"
         f'<form class="edu-controls"><fieldset disabled aria-label="Controls">{render_controls(widget, checked, id)}'
-        f'</fieldset></form><div class="edu-view">{"".join(holders)}</div>'
+        f'</fieldset></form>{_cover(predict)}<div class="edu-view">{"".join(holders)}</div>'
         f'<p class="edu-summary" role="status" aria-live="polite">{escape(view.summary)}</p>'
         f'<div class="edu-widget__bar" hidden>{buttons}<p class="edu-status" role="status"></p></div>'
         f'<div class="edu-editor" hidden></div><noscript><p class="edu-noscript">{_NOSCRIPT}</p></noscript>'
         f"{_source(widget)}"
         f'<script type="application/json" class="edu-spec">{_script(spec)}</script></section></edu-widget>'
+    )
+
+
+def _cover(predict: Mapping[str, object] | None) -> str:
+    """What stands in place of the result until a question is answered; without scripts it stays hidden."""
+    if not predict:
+        return ""
+    return (
+        '<div class="edu-cover" hidden><p><strong>Predict first.</strong> What is computed here answers '
+        f'<a href="#quiz-{escape(str(predict["quiz"]))}">the question above</a>. Answer it, right or wrong, and it is '
+        "shown.</p>"
+        '<button type="button" class="edu-button" data-action="uncover">Show without answering</button></div>'
     )
 
 
