@@ -213,6 +213,35 @@ def test_the_followed_token_is_the_models_own():
         assert best == expected.max()
 
 
+def test_the_scores_shown_are_those_the_choices_were_made_of():
+    walk = explorer_walk.Walk(37, explorer_walk.LATE)
+    plans = walk.config.schedule()[: walk.config.n_layers]
+    for plan in plans:
+        walk.layer(plan)
+    assert [plan.index for plan in plans if "index scores" in walk.seen[plan.index]] == [1, 3, 5]
+    for layer in (1, 3, 5):
+        scores, chosen = walk.seen[layer]["index scores"], walk.published.choices[layer][0]
+        free = [i for i in range(len(scores)) if layer != 5 or walk.published.pool[0][i]]
+        assert sorted(sorted(free, key=lambda i: (-scores[i], i))[:4]) == chosen.tolist()
+
+
+def test_the_map_marks_what_the_token_reads_and_the_layers_behind_it():
+    names = explorer_walk.NEW
+    stops = explorer_trace.new_token(37)[0]
+    assert stops[names.index("Layer 2: reuse")].reads == (2, 1, 1)
+    assert stops[names.index("Layer 4: reuse")].reads == (4, 3, 3)
+    assert (stops[names.index("Layer 1: compressor")].writes, stops[names.index("Layer 5: reindex")].chooses) == (
+        (1,),
+        (5,),
+    )
+
+    def passed(stop: int) -> int:
+        return view(look="new", stop=stop).parts[0].wide.markup.count('class="k-hidden" rx="5" fill-opacity="0.35"')
+
+    behind = {0: 0, 2: 1, 7: 3, 13: 8, 14: 9, 15: 10}  # boxes: the embedding, layers below, at 7 the layer's own stops
+    assert {stop: passed(stop) for stop in behind} == behind
+
+
 def test_drafted_tokens_are_those_of_the_drafter():
     from deepseek_edu.reference import dspark
 

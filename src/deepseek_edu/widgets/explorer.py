@@ -139,8 +139,14 @@ def _prefill(tokens: int) -> list:
 
 def _follow(stops: tuple, number: int, phase: str) -> View:
     config, stop = config_of("tiny"), stops[number]
-    boxes = tuple(dict.fromkeys(s.box for s in stops[:number]))
-    marks = Marks(picked=(stop.box,), path=boxes)
+    reader, owner, chooser = stop.reads or (None, None, None)
+    marks = Marks(
+        picked=(stop.box,),
+        path=_passed(config, [s.box for s in stops[:number]], stop.box),
+        readers=() if reader is None else (reader,),
+        choosers=stop.chooses if chooser is None else (chooser,),
+        memories=stop.writes if owner is None else (owner,),
+    )
     words = f"The tiny model: {config.n_layers} layers and {config.n_mtp_layers} draft stages; the stop is marked."
     parts = [map_picture(config, marks, phase, "", words, {"stop": number, "box": stop.box})]
     if stop.rows:
@@ -150,3 +156,11 @@ def _follow(stops: tuple, number: int, phase: str) -> View:
     )
     parts.append(Prose(words))
     return View(parts, f"Stop {number + 1} of {len(stops)}, {stop.name}: {stop.text}")
+
+
+def _passed(config, boxes: list[str], box: str) -> tuple[str, ...]:
+    """The boxes behind a token: of the stops before, and every layer below where it is now."""
+    reached = (
+        int(box.removeprefix("layer-")) if box.startswith("layer-") else 0 if box == "embedding" else config.n_layers
+    )
+    return tuple(dict.fromkeys((*boxes, *(f"layer-{layer}" for layer in range(reached)))))

@@ -133,7 +133,8 @@ class Shown:
         kind: one of `kit.KINDS`.
         marks: indices that were chosen.
         words: content of the cells, where they are few.
-        first: number of the first cell, where cells are positions.
+        off: indices that cannot be chosen.
+        columns: whether the values stand as columns, numbered from 0, instead of shades.
     """
 
     name: str
@@ -143,9 +144,11 @@ class Shown:
     kind: str = "hidden"
     marks: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
+    off: tuple[int, ...] = ()
+    columns: bool = False
 
 
-_AREA = 328.0
+_AREA, _TALL = 328.0, 44.0
 
 
 def values_picture(title: str, rows: Sequence[Shown]) -> Picture:
@@ -154,15 +157,18 @@ def values_picture(title: str, rows: Sequence[Shown]) -> Picture:
     def paint(width: float) -> Canvas:
         narrow = width < 500
         canvas = Canvas(width, 10)
-        y = 4.0
+        with canvas.group():
+            y = kit.heading(canvas, 2, 0, title) + 8
         for shown in rows:
             with canvas.group(2, y):
                 canvas.text(0, 12, shown.name, "k-text--strong", "start")
                 canvas.text(0, 29, f"tiny {shown.tiny}, V4.1-Flash {shown.real}", "k-muted", "start", SMALL)
-            with canvas.group(2, y + 36):
-                _strip(canvas, shown)
+            with canvas.group(2, y + (42 if shown.columns else 36)):
+                _columns(canvas, shown) if shown.columns else _strip(canvas, shown)
             numbers = _first_numbers(shown)
-            if not numbers:
+            if shown.columns:
+                y += _TALL + 74
+            elif not numbers:
                 y += 78
             elif narrow:
                 canvas.text(2, y + 82, numbers, "k-label", "start", SMALL)
@@ -174,7 +180,7 @@ def values_picture(title: str, rows: Sequence[Shown]) -> Picture:
         return canvas
 
     words = "; ".join(f"{shown.name}, {shown.tiny}" for shown in rows) or "nothing is computed here"
-    raw = [{"name": s.name, "values": list(s.values), "marks": list(s.marks)} for s in rows]
+    raw = [{"name": s.name, "values": list(s.values), "marks": list(s.marks), "off": list(s.off)} for s in rows]
     return draw(paint, title, f"Values of the tiny model: {words}.", raw)
 
 
@@ -192,6 +198,26 @@ def _strip(canvas: Canvas, shown: Shown) -> None:
         kit.ring(canvas, index * cell + 1, 0, cell - 2, 28, "k-selected", 2.5)
 
 
+def _columns(canvas: Canvas, shown: Shown) -> None:
+    """Values as columns, negative ones downwards; chosen ones in frames, those that cannot be chosen faint."""
+    count = max(1, len(shown.values))
+    cell = min(40.0, _AREA / count)
+    high = max(0.0, *shown.values)
+    low = min(0.0, *shown.values)
+    scale = _TALL / ((high - low) or 1.0)
+    zero = high * scale
+    for index, value in enumerate(shown.values):
+        top = zero - max(0.0, value) * scale
+        strength = 0.25 if index in shown.off else 1
+        canvas.rect(index * cell + 2, top, cell - 4, max(1.0, abs(value) * scale), f"k-{shown.kind}", 1, strength)
+        every = 1 if cell > 18 else 4
+        if index % every == 0:
+            canvas.text((index + 0.5) * cell, _TALL + 16, index, "k-muted", size=SMALL)
+    canvas.line(0, zero, count * cell, zero, "k-axis")
+    for index in shown.marks:
+        kit.ring(canvas, index * cell, -3, cell, _TALL + 6, "k-selected", 2)
+
+
 def _steps(values: Sequence[float]) -> list[float]:
     """Values against the largest of them, in tenths: more shades no eye can tell apart."""
     top = float(np.max(np.abs(values))) or 1.0
@@ -199,7 +225,7 @@ def _steps(values: Sequence[float]) -> list[float]:
 
 
 def _first_numbers(shown: Shown) -> str:
-    if shown.words:
+    if shown.words or shown.columns:
         return ""
     return ", ".join(show(float(value), 3) for value in shown.values[:5]) + (", …" if len(shown.values) > 5 else "")
 

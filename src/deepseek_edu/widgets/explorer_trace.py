@@ -85,6 +85,7 @@ def _encoder_stops(walk: Walk) -> tuple[Stop, ...]:
                     "Its index key", walk.cache.index_keys[1].read()[pair], thousands(flash.index_head_dim), "global"
                 ),
             ),
+            writes=(1,),
         ),
         _choice_stop(walk, 1, NEW[6], "The indexer of layer 1 scores the entries and chooses the best."),
         _attention_stop(walk, 1, NEW[7], "Layer 1 attends to its window and to the chosen entries together."),
@@ -105,6 +106,7 @@ def _encoder_stops(walk: Walk) -> tuple[Stop, ...]:
                     "global",
                 ),
             ),
+            writes=(3,),
         ),
     )
 
@@ -124,7 +126,7 @@ def _decoder_stops(walk: Walk, logits: np.ndarray, following: int, draft: dspark
             f"{c.candidate_topk_blocks} best "
             f"blocks of {c.candidate_block_size} as the pool.",
             (
-                _picks("Chosen of all entries", walk, 3),
+                _picks("Index scores of all entries, the chosen in frames", walk, 3),
                 _marked(
                     "Candidate pool",
                     walk.position + 1,
@@ -133,6 +135,7 @@ def _decoder_stops(walk: Walk, logits: np.ndarray, following: int, draft: dspark
                     f"{thousands(flash.candidate_topk_blocks * flash.candidate_block_size)} entries",
                 ),
             ),
+            chooses=(3,),
         ),
         _attention_stop(
             walk, 4, NEW[11], "Layer 4 reuses the choice of layer 3; its query and its output are its own."
@@ -206,21 +209,28 @@ def _marked(name: str, count: int, marks, tiny: str, real: str, first: int = 0) 
 
 
 def _picks(name: str, walk: Walk, layer: int) -> Shown:
+    """The entries that a layer chose, over their scores; those it may not choose are left out."""
     plan = plans_of(walk.config)[layer]
     chosen = walk.published.choices[layer][0]
     count = (walk.position + 1) // plan.ratio
     flash = config_of("v41")
-    return _marked(
+    scores = tuple(float(v) for v in walk.seen[layer]["index scores"][:count])
+    off = () if plan.pool != "restricted" else tuple(int(i) for i in np.flatnonzero(~walk.published.pool[0][:count]))
+    return Shown(
         name,
-        count,
-        chosen[chosen >= 0],
         f"{(chosen >= 0).sum()} of {count} entries",
         f"{flash.index_topk} of up to {thousands(flash.max_positions // plan.ratio)}",
+        scores,
+        "global",
+        tuple(int(m) for m in chosen[chosen >= 0]),
+        off=off,
+        columns=True,
     )
 
 
 def _choice_stop(walk: Walk, layer: int, name: str, text: str) -> Stop:
-    return Stop(name, f"layer-{layer}", text, (_picks("Chosen entries", walk, layer),))
+    rows = (_picks("Index scores of the entries, the chosen in frames", walk, layer),)
+    return Stop(name, f"layer-{layer}", text, rows, chooses=(layer,))
 
 
 def _attention_stop(walk: Walk, layer: int, name: str, text: str) -> Stop:
@@ -238,17 +248,13 @@ def _attention_stop(walk: Walk, layer: int, name: str, text: str) -> Stop:
     ]
     plan = plans_of(c)[layer]
     if plan.ratio:
-        rows.append(_picks("Entries it reads", walk, plan.chooser))
-    return Stop(
-        name,
-        f"layer-{layer}",
-        text,
-        (
-            _vector("Input of the attention", seen["u"], thousands(flash.dim)),
-            *rows,
-            _vector("Output of the attention", seen["y"], thousands(flash.dim)),
-        ),
+        rows.append(_picks("Entries it reads, in frames over their index scores", walk, plan.chooser))
+    shown = (
+        _vector("Input of the attention", seen["u"], thousands(flash.dim)),
+        *rows,
+        _vector("Output of the attention", seen["y"], thousands(flash.dim)),
     )
+    return Stop(name, f"layer-{layer}", text, shown, reads=(layer, plan.owner, plan.chooser) if plan.ratio else None)
 
 
 def _experts_stop(walk: Walk, layer: int, name: str) -> Stop:

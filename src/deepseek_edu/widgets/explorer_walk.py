@@ -10,7 +10,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepseek_edu.reference import block, csa2, dspark, engram, mhc, model, moe, norms
+from deepseek_edu.reference import (
+    attention,
+    block,
+    csa2,
+    dspark,
+    engram,
+    indexer,
+    mhc,
+    model,
+    moe,
+    norms,
+    rope,
+    storage,
+)
 from deepseek_edu.reference import weights as names
 
 from .explorer_facts import config_of
@@ -51,6 +64,9 @@ class Stop:
     box: str
     text: str
     rows: tuple[Shown, ...] = ()
+    writes: tuple[int, ...] = ()  # owners whose memory gets an entry
+    chooses: tuple[int, ...] = ()  # layers that choose
+    reads: tuple[int, int, int] | None = None  # layer that reads, owner of the entries, layer that chose them
 
 
 @remembered(1)
@@ -97,6 +113,8 @@ class Walk:
             if plan.mode == "full":
                 csa2.store_global(u, self.position, parts["attn"], plan, self.cache, frequencies)
             seen["u"] = u
+            if plan.mode in ("full", "reindex"):
+                seen["index scores"] = self._index_scores(u, parts["attn"], plan)
             seen["y"] = csa2.attend(u, self.position, parts["attn"], plan, self.cache, frequencies, self.published)
             return seen["y"]
 
@@ -116,6 +134,17 @@ class Walk:
         seen["after"] = self.streams
         self.seen[plan.index] = seen
         return seen
+
+    def _index_scores(self, u, w, plan) -> np.ndarray:
+        """The scores of a layer's indexer for every entry, [N]; `csa2.choose` makes its choice of the same."""
+        c, at, frequencies = self.config, np.array([[self.position]]), self.model.frequencies[plan.ratio]
+        weights = (w["wq_a.weight"], w["q_norm.weight"], w["wq_b.weight"])
+        narrow, _ = attention.low_rank_query(u, *weights, c.n_heads, c.norm_eps)
+        queries = indexer.index_queries(narrow, w["indexer.wq_b.weight"], c.index_n_heads)
+        queries = storage.read_back(self.cache.index_format, rope.rotate_tail(queries, at, frequencies))
+        heads = indexer.head_weights(u, w["indexer.weights_proj.weight"], c.index_head_dim)
+        keys = self.cache.index_keys[plan.owner].read()[: len(self.cache.entries[plan.owner])]
+        return indexer.index_scores(queries, heads, keys)[0]
 
     def store(self, plan) -> None:
         """Make the global entry of a layer, and nothing else of it."""
