@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.model import attention, compressor, indexer, quant, rope, selection, storage, window
+from deepseek_edu.model import attention, compressor, indexer, rope, selection, storage, window
 from deepseek_edu.model.span import Span
 
 from ..reference.tiny import vectors
@@ -329,5 +329,5 @@ def test_reading_under_a_mask_and_gathering_give_the_same():
 def test_a_decode_scores_all_pieces_of_a_long_memory():
     """With pieces of two rows instead of thousands, a decode still is the recorded one."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(quant, "PIECE", 2 * CONFIG.index_head_dim * 2)
+        monkeypatch.setattr(storage, "SCANNED", 2 * CONFIG.index_head_dim * 2)
         decoded(steps=2)

@@ -177,12 +177,29 @@ def test_entries_are_gathered_from_their_own_row():
 
 
 def test_pieces_are_all_entries_in_order():
-    entries = storage.Entries(storage.PlainRows(4096, torch.float32), 1, torch.device("cpu"))
-    values = torch.arange(100.0)[None, :, None].expand(1, 100, 4096)
-    entries.write(values, torch.tensor([0]), torch.tensor([100]))
-    pieces = list(entries.pieces())
-    assert len(pieces) > 1
-    assert torch.equal(torch.cat(pieces, dim=1), entries.read())
+    """Pieces of 32 entries of both rows; one is read before the next is made."""
+    formats = (storage.PlainRows(64, torch.float32), storage.FP4Rows(64, "e8m0", 32, torch.float64))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(storage, "SCANNED", 2 * 32 * 64)
+        for row_format in formats:
+            entries = storage.Entries(row_format, 2, torch.device("cpu"))
+            values = torch.randn(2, 100, 64, generator=torch.Generator().manual_seed(0))
+            entries.write(values, torch.tensor([0, 0]), torch.tensor([100, 70]))
+            pieces = [piece.clone() for piece in entries.pieces()]
+            assert [piece.shape[1] for piece in pieces] == [32, 32, 32, 4]
+            assert torch.equal(torch.cat(pieces, dim=1), entries.read())
+
+
+def test_an_entry_put_at_the_end_is_one_that_was_written():
+    for row_format in (storage.PlainRows(64, torch.float32), storage.FP4Rows(64, "e8m0", 32, torch.float32)):
+        written, put = (storage.Entries(row_format, 1, torch.device("cpu")) for _ in range(2))
+        for number in range(40):
+            value = torch.randn(1, 1, 64, generator=torch.Generator().manual_seed(number))
+            written.write(value, torch.tensor([number]), torch.tensor([1]))
+            put.put(number, value[0, 0])
+            assert put.counts.tolist() == [number + 1]
+        assert torch.equal(put.read(), written.read())
+        assert put.nbytes == written.nbytes
 
 
 def test_rows_lie_in_the_bytes_of_the_released_formats():

@@ -46,6 +46,13 @@ def test_eight_bit_blocks_are_the_same_bytes(seed):
     np.testing.assert_array_equal(values.view(np.int32), expected.values.view(np.int32))
 
 
+def test_eight_bit_codes_are_read_back_the_fast_way_as_by_the_type_of_pytorch():
+    codes = torch.tensor([code for code in range(256) if code & 0x7F != 0x7F] * 16, dtype=torch.uint8).view(-1, 32)
+    scale_bytes = torch.arange(len(codes), dtype=torch.uint8)[:, None] + 60
+    values, expected = quant.read_back_fp8(codes, scale_bytes), quant.dequantize_fp8(codes, scale_bytes)
+    assert torch.equal(values.view(torch.int32), expected.view(torch.int32))
+
+
 def test_large_arrays_are_worked_on_in_pieces_with_the_same_bytes():
     x = np.random.default_rng(0).standard_normal((3, 700, 96)).astype(np.float32)
     for block, kind in ((16, "e4m3"), (32, "e8m0")):

@@ -180,11 +180,11 @@ STORAGE = (
         "properties_storage:test_growing_keeps_what_is_there",
     ),
     mutant(
-        "storage",
+        "quant",
         "pieces are all entries in order",
         "the last short piece is left out",
-        "for begin in range(0, self.size, rows):",
-        "for begin in range(0, self.size - rows, rows):",
+        "for begin in range(0, count, rows):",
+        "for begin in range(0, count - rows, rows):",
         "properties_storage:test_pieces_are_all_entries_in_order",
     ),
 )

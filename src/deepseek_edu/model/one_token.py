@@ -14,6 +14,9 @@ import torch
 
 from deepseek_edu.model.linear import times
 
+SMALL_PRODUCT = 1 << 16
+"""Multiplications of a matrix product that OpenBLAS does on the matrices as they lie, and on one thread."""
+
 
 def array(tensor):
     """Return the tensor's own memory as an array."""
@@ -123,6 +126,24 @@ def attend(queries, keys, hidden, sinks, scale):
         heads = torch.mm(share, some) if heads is None else heads.addmm_(share, some)
         begin += len(some)
     return heads.numpy()
+
+
+def index_scores(queries, weights, keys):
+    """Return what indexer.index_scores gives for one token: [N].
+
+    As many keys are taken together as one call of the matrix library handles without copying them first, which for few
+    heads is two to three times as fast as a product with all of them.
+
+    Args:
+        queries: array [Hi Di]; weights: array [Hi]; keys: array [N Di].
+    """
+    together = max(1, SMALL_PRODUCT // queries.size)
+    whole = len(keys) // together * together
+    products = queries @ keys[:whole].reshape(-1, together, keys.shape[1]).transpose(0, 2, 1)  # n Hi together
+    scores = weights @ np.maximum(products, 0, out=products)  # n together
+    if whole == len(keys):
+        return scores.reshape(-1)
+    return np.concatenate([scores.reshape(-1), weights @ np.maximum(queries @ keys[whole:].T, 0)])
 
 
 def output(heads, attention):

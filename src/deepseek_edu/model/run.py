@@ -8,6 +8,7 @@ Source: report, section 2.2, for what a prefill leaves out; reference/model.py.
 
 import torch
 
+from deepseek_edu.model import step
 from deepseek_edu.model.csa2 import Published
 
 
@@ -38,6 +39,7 @@ class Run:
 
     def layers(self, layers, rows=None):
         """Run some layers; rows, per layer, is (tokens given, tokens computed), counted from each row's end."""
+        self.step = step.Step(self) if rows is None and step.fits(self) else None
         for number, layer in enumerate(layers):
             given, asked = rows[number] if rows else (self.span.width, self.span.width)
             self._take(given)
@@ -65,6 +67,11 @@ class Run:
             self.means[plan.index] = self.streams.mean(dim=2), span  # B T C
         if plan.side == "decoder":
             cache.restart(cache.windows[plan.index], span.first)
+        if self.step is not None:
+            one = self.step.layer(layer, self.streams[0, 0].numpy(), self.pre[0, 0].numpy())
+            self.streams, self.pre = (torch.from_numpy(numbers)[None, None] for numbers in one)
+            self.layer_tokens += 1
+            return
 
         def attend(u):
             if plan.mode == "full" and not skipping:

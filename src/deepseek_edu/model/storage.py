@@ -9,6 +9,9 @@ import torch
 
 from deepseek_edu.model import quant
 
+SCANNED = 1 << 19
+"""Numbers that are read back together where all entries are read one after the other (measured on a CPU)."""
+
 
 class PlainRows:
     """Rows kept as they are.
@@ -29,6 +32,10 @@ class PlainRows:
     def decode(self, parts):
         """Return the values (…, width) of stored parts."""
         return parts[0]
+
+    def pieces(self, parts, rows):
+        """Yield the values of stored parts [B N …], so many rows of each of the B at a time: [B rows width]."""
+        yield from parts[0].split(rows, dim=1)
 
     def read_back(self, values):
         """Return values as they would be read."""
@@ -59,7 +66,7 @@ class FP8Rows(_Rounded):
 
     def decode(self, parts):
         """Return the values (…, width) of stored parts."""
-        return quant.dequantize_fp8(*parts, self.block).to(self.dtype)
+        return quant.read_back_fp8(*parts, self.block).to(self.dtype)
 
 
 class FP4Rows(_Rounded):
@@ -83,6 +90,11 @@ class FP4Rows(_Rounded):
     def decode(self, parts):
         """Return the values (…, width) of stored parts."""
         return quant.dequantize_fp4(*parts, self.block, self.scale_kind).to(self.dtype)
+
+    def pieces(self, parts, rows):
+        """Yield the values of stored parts [B N …], so many rows of each of the B at a time: [B rows width]."""
+        for piece in quant.fp4_pieces(*parts, rows, self.block, self.scale_kind):
+            yield piece.to(self.dtype)
 
 
 def row_bytes(row_format):
@@ -155,15 +167,28 @@ class Entries:
             part[rows, places] = new.detach()
         self.counts = ends
 
+    def put(self, number, new):
+        """Store entry `number`, [D], of a store with one row; it comes next.
+
+        Args:
+            number: how many there are.
+        """
+        self.reserve(number + 1)
+        for stored, part in zip(self._parts, self.row_format.encode(new), strict=True):
+            stored[0, number].copy_(part)
+        self.counts = self.counts + 1
+
     def read(self):
         """Return all entries, [B size D]; behind a shorter row's own lies what its bytes happen to mean, finite."""
         return self.row_format.decode([part[:, : self.size] for part in self._parts])
 
     def pieces(self):
-        """Yield all entries piece by piece, [B n D], each small enough to stay in a CPU's cache once read back."""
-        rows = max(1, quant.PIECE // (self.batch * self.row_format.width))
-        for begin in range(0, self.size, rows):
-            yield self.row_format.decode([part[:, begin : min(begin + rows, self.size)] for part in self._parts])
+        """Yield all entries piece by piece, [B n D], each small enough to stay in a CPU's caches once read back.
+
+        A piece holds until the next is asked for.
+        """
+        rows, size = max(1, SCANNED // (self.batch * self.row_format.width)), self.size
+        return self.row_format.pieces([part[:, :size] for part in self._parts], rows)
 
     def gather(self, numbers):
         """Return the entries with these numbers: [B T K D] from int64 [B T K]."""
