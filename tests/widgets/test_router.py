@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -111,6 +112,32 @@ def test_the_real_grid_has_384_boxes_six_chosen_and_weights_of_sum_one_and_a_hal
             assert list(raw["chosen"]) == best
             total = math.fsum(scores[e] for e in best)
             assert raw["weights"] == pytest.approx([1.5 * scores[e] / total for e in best], abs=1e-12)
+
+
+def test_at_384_experts_leaked_biases_scale_the_weights_and_move_no_choice():
+    right, wrong = (view(part="grid", spill=spill) for spill in (False, True))
+    assert [view.parts[0].raw["chosen"] for view in (right, wrong)] == [right.parts[0].raw["chosen"]] * 2
+    raw = wrong.parts[0].raw
+    toy = router_numbers.boxes()
+    sums = [
+        score(math.fsum(map(float, toy.router[e] * toy.hidden[0]))) + float(toy.text_bias[e]) for e in raw["chosen"]
+    ]
+    leaked = [1.5 * s / math.fsum(sums) for s in sums]
+    assert raw["leaked"] == pytest.approx(leaked, abs=1e-12)
+    errors = [b - a for a, b in zip(raw["weights"], leaked, strict=True)]
+    assert numbers(wrong)["Largest error of a weight"] == pytest.approx(max(errors, key=abs), abs=1e-12)
+    assert "Largest error of a weight" not in numbers(right)
+    assert wrong.parts[2].role == "warn"
+
+
+def test_the_axis_of_scores_begins_at_the_same_place_for_every_token():
+    def zeros(shown) -> set[str]:
+        return set(re.findall(r'<line x1="([\d.]+)" y1="20" x2="\1" y2="42" class="k-axis"', shown.parts[0].svg))
+
+    starts = zeros(view())
+    assert len(starts) == 1
+    for values in ({"token": "b"}, {"token": "c", "bias": -1}, {"token": "own", "hidden": (4, 4, 4, 4)}):
+        assert zeros(view(**values)) == starts
 
 
 def test_text_and_image_differ_in_the_choice_and_in_no_score():

@@ -20,6 +20,7 @@ from .router_numbers import NAMES, OWN, ROUTER, TOKENS, WIDTH, batch, boxes, rel
 
 BIASED = 2  # the slider of the toy moves the bias of expert C
 BIAS_REACH = 1
+REACH = 2.5  # the axis of scores goes as far, and farther for a large hidden state of the reader's
 STEPS = 24
 LOSS_WEIGHT = 1e-4  # of the sequence balance loss (report, section 4.2.2)
 TOKEN = {"part": "token"}
@@ -45,7 +46,7 @@ INSIDE = {"part": "inside"}
     },
     source="report §2.2 and §4.2.2",
     chapter="06_experts",
-    grid=("part", "token", "leak", "seen", "speed"),
+    grid=("part", "token", "leak", "seen", "spill", "speed"),
 )
 def router(
     part: Choice(
@@ -66,6 +67,7 @@ def router(
     leak: Toggle("Let the bias leak into the weights (wrong)", when=TOKEN) = False,
     seen: Choice({"text": "Text", "image": "Part of an image"}, "The token is", look="segments", when=GRID) = "text",
     draw: Slider(1, 3, 1, "Token (another hidden state)", when=GRID) = 1,
+    spill: Toggle("Let the biases leak into the weights (wrong)", when=GRID) = False,
     speed: Choice(
         {"0.02": "0.02", "0.05": "0.05", "0.1": "0.1", "0.4": "0.4"}, "Bias update speed", look="segments", when=LOAD
     ) = "0.05",
@@ -80,7 +82,7 @@ def router(
     if part == "token":
         return _one_token(np.array(hidden if token == "own" else TOKENS[token]), bias, leak)
     if part == "grid":
-        return _all_boxes(int(draw) - 1, seen)
+        return _all_boxes(int(draw) - 1, seen, spill)
     if part == "load":
         return _load(float(speed), int(step))
     return inside(gate, up, limit)
@@ -111,9 +113,9 @@ def _one_token(u: np.ndarray, bias: float, leak: bool) -> View:
 
     parts = {e: run(f"experts.{e}", w) for e, w in zip(routed.chosen, routed.weights, strict=True)}
     right, wrong = output(routed.weights), output(routed.leaked)
-    own = float(scores[BIASED])
-    span = (min(0.0, own - BIAS_REACH), max(float(scores.max()), own + BIAS_REACH))
-    picture = toy_picture(u, ROUTER, routed, span, parts, run("shared_experts"), right, wrong, leak)
+    reach = max(REACH, float(scores.max()), float(scores[BIASED]) + BIAS_REACH)
+    shared = run("shared_experts")
+    picture = toy_picture(u, ROUTER, routed, (-BIAS_REACH, reach), parts, shared, right, wrong, leak)
     chosen = [NAMES[e] for e in routed.chosen]
     items = [
         Metric("Chosen", " and ".join(chosen), note="2 of 4, by score + bias", role="result"),
@@ -139,9 +141,14 @@ def _weight_metrics(routed: Routed, leak: bool) -> list[Metric]:
         Metric("Sum of the weights", total, show(total, 6), note="scores of the chosen, divided by their sum, × 1.5")
     ]
     if leak:
-        worst = max((b - a for a, b in zip(routed.weights, routed.leaked, strict=True)), key=abs)
+        worst = _worst(routed)
         items.append(Metric("Largest error of a weight", worst, fixed(worst, 3), role="error"))
     return items
+
+
+def _worst(routed: Routed) -> float:
+    """The largest error of a weight when biases leak into the weights."""
+    return max((wrong - right for right, wrong in zip(routed.weights, routed.leaked, strict=True)), key=abs)
 
 
 def _bias_words(routed: Routed, plain: Routed) -> tuple[Prose, ...]:
@@ -176,7 +183,7 @@ def _leak_words(routed: Routed, leak: bool) -> tuple[Prose, ...]:
     )
 
 
-def _all_boxes(index: int, seen: str) -> View:
+def _all_boxes(index: int, seen: str, leak: bool) -> View:
     settings, toy = released(), boxes()
     scores = moe.router_scores(toy.hidden[index : index + 1], toy.router)[0]
     logits = toy.router @ toy.hidden[index]
@@ -192,10 +199,9 @@ def _all_boxes(index: int, seen: str) -> View:
     common = set(routed.chosen) & set(other.chosen)
     metrics = Metrics(
         (
-            Metric("Routed experts", len(scores), note="and one shared, which always runs"),
-            Metric("Run for this token", k, note=f"{100 * k / len(scores):.1f} % of the routed ones"),
+            Metric("Run for this token", k, note=f"of {len(scores)}, and the shared expert"),
             Metric("Chosen for text and image alike", len(common), note="same scores, other bias"),
-            *_weight_metrics(routed, False),
+            *_weight_metrics(routed, leak),
         ),
         "384 experts",
     )
@@ -204,22 +210,24 @@ def _all_boxes(index: int, seen: str) -> View:
         f"has a bias set of its own, so {k - len(common)} of the {k} experts are not those of {words[then]}. Hidden "
         "state, router and biases are drawn at random: illustrative."
     )
+    spilled = _leak_words(routed, leak)
     table = Table(
         "The chosen experts, best first",
-        ("Expert", "Logit", "Score", "Bias", "Score + bias", "Weight"),
+        ("Expert", "Logit", "Score", "Bias", "Score + bias", "Weight", "Weight with the leak"),
         tuple(
-            (names[e], float(logits[e]), float(scores[e]), float(routed.bias[e]), float(routed.sums[e]), w)
-            for e, w in zip(routed.chosen, routed.weights, strict=True)
+            (names[e], float(logits[e]), float(scores[e]), float(routed.bias[e]), float(routed.sums[e]), w, wrong)
+            for e, w, wrong in zip(routed.chosen, routed.weights, routed.leaked, strict=True)
         ),
         folded=True,
     )
     summary = (
         f"For {words[seen]}, experts {', '.join(names[e] for e in routed.chosen)} are chosen; {len(common)} of them "
-        f"would be chosen for {words[then]} too. The weights sum to {show(sum(routed.weights), 4)}."
+        f"would be chosen for {words[then]} too. The weights sum to {show(sum(routed.weights), 4)}"
+        + (f"; with the leak one is off by {fixed(_worst(routed), 3)}." if leak else ".")
     )
     top = max(float(max(one.sums.max(), one.scores.max())) for one in by_kind.values())
-    picture = grid_picture(routed, other.chosen, words[seen], words[then], first_out, top)
-    return View((picture, metrics, prose, table), summary)
+    picture = grid_picture(routed, other.chosen, words[seen], words[then], first_out, top, leak)
+    return View((picture, metrics, *(spilled or (prose,)), table), summary)
 
 
 @remembered(8)

@@ -50,19 +50,24 @@ class Routed:
         }
 
 
-def paint_score(canvas: Canvas, routed: Routed, expert: int, place: Place, y: float) -> None:
-    """The bar of one expert in a row of its own, its sum written above it, and the line of the choice."""
+def paint_score(canvas: Canvas, routed: Routed, expert: int, place: Place, y: float, kind: str) -> None:
+    """The bar of one expert in a row of its own, its sum written above it, and the line of the choice.
+
+    `kind` is that of the bias: "changed" where the reader sets it.
+    """
     score, bias, total = (float(v[expert]) for v in (routed.scores, routed.bias, routed.sums))
     words = fixed(score, 2)
-    if bias:
-        words += f" {'+' if bias > 0 else '−'} {fixed(abs(bias), 2)} = {fixed(total, 2)}"
     zero, end, mark, line = place(0), place(score), place(total), place(routed.line)
     with canvas.group(0, y):
         canvas.text(zero, 16, words, "", "start", SMALL)
+        if bias:
+            sign = f"{'+' if bias > 0 else '−'} {fixed(abs(bias), 2)}"
+            canvas.text(zero + 28, 16, sign, f"k-{kind} k-text--strong", "start", SMALL)
+            canvas.text(zero + 68, 16, f"= {fixed(total, 2)}", "", "start", SMALL)
         canvas.line(zero, 20, zero, 42, "k-axis")
         canvas.rect(zero, 22, max(0.5, end - zero), 11, "k-hidden", 2)
         if bias:
-            canvas.rect(min(end, mark), 34, abs(mark - end), 6, "k-parameters", 1)
+            canvas.rect(min(end, mark), 34, abs(mark - end), 6, f"k-{kind}", 1)
         canvas.line(mark, 20, mark, 42, "k-level", 2)
     with canvas.group(line, y):
         canvas.line(0, 19, 0, 44, "k-selected", 1.5, "3 3")
@@ -83,6 +88,12 @@ def signed_cells(canvas: Canvas, x: float, y: float, values, width: float, kind:
     shades = [round(max(0.0, float(v)) / top, 1) for v in values]
     with canvas.group(x, y):
         kit.cells(canvas, 0, 0, words, width, 26, kind, shades, size=SMALL)
+
+
+def _from_zero(span: tuple[float, float], start: float, end: float) -> Place:
+    """An axis whose zero stays where it is, whatever the token: −1 at `start` at least, the top of `span` at `end`."""
+    zero = start + (end - start) / 3.5
+    return linear(0, span[1], zero, end)
 
 
 def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wrong_output, leak: bool) -> Picture:
@@ -111,11 +122,11 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
             y += 34
             canvas.text(104, y + 14, "router rows", "k-muted", "start", SMALL)
             canvas.text(296, y + 14, "logit", "k-muted", "end", SMALL)
-            canvas.text(316, y + 14, "√softplus, then the bias", "k-muted", "start", SMALL)
+            canvas.text(_from_zero(span, 316, 474)(0), y + 14, "√softplus, + bias", "k-muted", "start", SMALL)
             canvas.text(492, y + 14, "weight", "k-muted", "start", SMALL)
             canvas.text(out, y + 14, "weight × expert(u)", "k-muted", "start", SMALL)
         y += 20
-        place = linear(*span, 316, 474)
+        place = _from_zero(span, 316, 474)
         for expert, name in enumerate(routed.names):
             with canvas.group(0, y):
                 if expert in rank:
@@ -125,7 +136,7 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
             signed_cells(canvas, 104, y + 12, router[expert], cell, "parameters", 1)
             with canvas.group(0, y):
                 canvas.text(296, 30, fixed(float(routed.logits[expert]), 2), "", "end")
-            paint_score(canvas, routed, expert, place, y)
+            paint_score(canvas, routed, expert, place, y, "changed")
             if expert in rank:
                 paint_weight(canvas, 492, y, *weight_of(expert))
                 signed_cells(canvas, out, y + 12, parts[expert], cell, "hidden", top)
@@ -134,7 +145,7 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
                     canvas.text(492, 30, "not run", "k-muted", "start", SMALL)
             y += ROW
         with canvas.group():
-            canvas.text(316, y + 11, _DASHED, "k-muted", "start", SMALL)
+            canvas.text(_from_zero(span, 316, 474)(0), y + 11, _DASHED, "k-muted", "start", SMALL)
             y += 24
             canvas.text(10, y + 18, "Shared expert", "k-text--strong", "start")
             canvas.text(112, y + 18, _SHARED, "k-muted", "start", SMALL)
@@ -155,7 +166,7 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
             canvas.text(10, y + 19, "Hidden state", "k-text--strong", "start")
         signed_cells(canvas, 104, y + 1, u, 36, "hidden", strongest)
         y += 34
-        place = linear(*span, 10, 222)
+        place = _from_zero(span, 10, 222)
         for expert, name in enumerate(routed.names):
             with canvas.group(0, y):
                 if expert in rank:
@@ -164,7 +175,7 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
             signed_cells(canvas, 104, y + 7, router[expert], 36, "parameters", 1)
             with canvas.group(0, y):
                 canvas.text(336, 24, f"logit {fixed(float(routed.logits[expert]), 2)}", "", "end", SMALL)
-            paint_score(canvas, routed, expert, place, y + 32)
+            paint_score(canvas, routed, expert, place, y + 32, "changed")
             if expert in rank:
                 paint_weight(canvas, 336, y + 32, *weight_of(expert), anchor="end")
             with canvas.group(0, y):
@@ -202,16 +213,19 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
 
 
 def _key(canvas: Canvas, leak: bool) -> float:
-    items = [("k-hidden", "computed from this token"), ("k-parameters", "numbers of the model"), "selected"]
+    items = [("k-hidden", "computed from this token"), ("k-parameters", "numbers of the model")]
+    items += [("k-changed", "bias you set"), "selected"]
     with canvas.group():
         return kit.legend(canvas, [*items, *(["error"] if leak else [])]) + 6
 
 
-def grid_picture(routed: Routed, other: tuple[int, ...], now: str, then: str, first_out: int, top: float) -> Picture:
+def grid_picture(
+    routed: Routed, other: tuple[int, ...], now: str, then: str, first_out: int, top: float, leak: bool
+) -> Picture:
     """All boxes, shaded by score; the chosen ones, those of the other kind of token, and the rows of the chosen.
 
     `other` are the experts that the other bias set chooses; `now` and `then` name the kinds of token; `first_out` is
-    the best one that is not chosen, `top` the end of the axis of scores.
+    the best one that is not chosen, `top` the end of the axis of scores; `leak` adds the weights of leaked biases.
     """
     least, most = float(routed.scores.min()), float(routed.scores.max())
     shades = np.round(5 * (routed.scores - least) / (most - least or 1.0)) / 5
@@ -240,7 +254,7 @@ def grid_picture(routed: Routed, other: tuple[int, ...], now: str, then: str, fi
                 if not narrow:
                     canvas.text(cell / 2, cell / 2 + 4, expert, "k-muted" if out else "k-selected", size=SMALL)
         y += len(shades) // columns * cell + 8
-        return _chosen_rows(canvas, y, routed, other, then, first_out, top)
+        return _chosen_rows(canvas, y, routed, other, then, first_out, top, leak)
 
     description = (
         f"{len(shades)} boxes, one for each routed expert, shaded by score. For {now}, experts "
@@ -251,7 +265,9 @@ def grid_picture(routed: Routed, other: tuple[int, ...], now: str, then: str, fi
     return draw(paint, "384 experts, six of them chosen", description, raw)
 
 
-def _chosen_rows(canvas: Canvas, y: float, routed: Routed, other, then: str, first_out: int, top: float) -> Canvas:
+def _chosen_rows(
+    canvas: Canvas, y: float, routed: Routed, other, then: str, first_out: int, top: float, leak: bool
+) -> Canvas:
     narrow = canvas.narrow
     start, end = (96, 250) if narrow else (150, 520)
     place = linear(0, top, start, end)
@@ -268,9 +284,10 @@ def _chosen_rows(canvas: Canvas, y: float, routed: Routed, other, then: str, fir
             if chosen and not narrow:
                 kept = expert in other
                 canvas.text(0, 43, f"also as {then}" if kept else f"not as {then}", "k-muted", "start", SMALL)
-        paint_score(canvas, routed, expert, place, y)
+        paint_score(canvas, routed, expert, place, y, "parameters")
         if chosen:
-            paint_weight(canvas, canvas.width - 8, y, routed.weights[index], None, "end")
+            wrong = routed.leaked[index] if leak else None
+            paint_weight(canvas, canvas.width - 8, y, routed.weights[index], wrong, "end")
         else:
             canvas.text(canvas.width - 8, y + 30, "first not chosen", "k-muted", "end", SMALL)
         y += step
