@@ -81,7 +81,7 @@ def engram(
         length=4,
         columns=2,
         names=("first", "second"),
-        rows=("New York", "ice cream"),
+        rows=("New\u00a0York", "ice\u00a0cream"),
         help="Whole numbers; others are rounded.",
         when=HASH,
     ) = (72.0, 18.0, 1.0, 98.0),

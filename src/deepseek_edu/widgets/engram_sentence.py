@@ -55,15 +55,15 @@ def _words(run: Read, at: int) -> str:
     other = twin(run, at)
     if other is not None:
         same = int((run.rows[at] == run.rows[other]).sum())
+        longer = ", the longer groups differ" if same == heads else ""
         said += (
-            f"The pair stands at words {min(at, other) + 1} and {max(at, other) + 1}: {same} of {run.rows.shape[1]} "
-            f"rows are the same there. {'The longer groups differ. ' if same == heads else ''}"
-            "The gates are not: they compare with the state, and that knows more of the sentence. "
+            f"The pair also stands at word {other + 1}: {same} of {run.rows.shape[1]} rows are the same there{longer}. "
+            "The gates differ too: they compare with the state, which knows more of the sentence. "
         )
     best = int(np.argmax(run.gates[at]))
     return said + (
-        f"Stream {best} lets most of the value in, {show(100 * float(run.gates[at, best]), 3)} %. The same value goes "
-        f"to all streams; only the gates differ. Agreement is √{WIDTH} times the cosine of the angle between state and "
+        f"Stream {best} lets most of the value in, {show(100 * float(run.gates[at, best]), 3)} %. "
+        f"Agreement is √{WIDTH} times the cosine of the angle between state and "
         "key, but for gains close to 1."
     )
 

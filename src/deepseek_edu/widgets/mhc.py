@@ -47,7 +47,7 @@ def mhc(
         length=4,
         columns=2,
         names=("first number", "second number"),
-        rows=("stream 0", "stream 1"),
+        rows=("stream\u00a00", "stream\u00a01"),
         when=MIX,
     ) = (2.0, 0.0, 0.0, 4.0),
     weight: Slider(0, 1, 0.05, "A₀, weight of stream 0", when=MIX) = 0.25,

@@ -106,7 +106,8 @@ def _verdicts(run: Run, key: str) -> View:
         (number, test.text, ": ".join(filter(None, (verdict.outcome, verdict.reason))))
         for number, (test, verdict) in enumerate(zip(run.tests, chosen.verdicts, strict=True), 1)
     )
-    table = Table(f"Every test of {chosen.name}", ("Test", "It asserts", "Verdict and reason"), rows)
+    shown = tuple(("", text.replace(" ", "\u00a0") if len(text) < 30 else text, "") for _, text, _ in rows)
+    table = Table(f"Every test of {chosen.name}", ("Test", "It asserts", "Verdict and reason"), rows, shown)
     stage = run.stages
     said = "accepts" if chosen.accepted else "refuses"
     summary = (
