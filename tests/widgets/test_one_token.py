@@ -63,7 +63,13 @@ def test_every_number_stands_at_a_stop():
     shown = {name for s in STOPS for name in (*s.given, *s.made)}
     _, found = walk()
     assert shown == set(found) | set(INPUTS)
-    assert shown <= set(LABELS)
+    only = {name for s in STOPS for name in s.only}
+    assert shown | only <= set(LABELS)
+    sizes = {"swa.window", "csa.m", "hca.m"}  # and groups and index scores stand in the picture of what p may read
+    drawn = {"csa.entry_tokens", "hca.entry_tokens", "csa.index_scores"}
+    names = {f"{part}.{name}" if isinstance(of(part), dict) else part for part in PRINTED for name in of(part)
+             if isinstance(of(part), dict)} | {part for part in PRINTED if not isinstance(of(part), dict)}  # fmt: skip
+    assert shown | only | sizes | drawn == names, "all that is printed is shown"
 
 
 def test_the_view_says_that_all_agree():

@@ -98,6 +98,11 @@ def _given(name: str, given: Results) -> Quantity:
     return Quantity(name, label, given[name], old, 1e-12, True, name, letters, marked)
 
 
+def _only(name: str) -> Quantity:
+    """Numbers that stand in the walk and that nothing else in it follows from."""
+    return Quantity(name, LABELS[name], _printed(name), _printed(name), 1e-12, True)
+
+
 def _printed(name: str) -> np.ndarray:
     return np.atleast_1d(np.asarray(printed(name), float))
 
@@ -110,6 +115,7 @@ def _view(number: int, given: Results, found: Results, edit: str) -> View:
         differing.add(f"given {edit}")
     changed = [bool(differing & {*s.made, *(f"given {name}" for name in s.given)}) for s in STOPS]
     inputs = [_given(name, given) for name in stop.given]
+    inputs += [_only(name) for name in stop.only]
     made = [_made(name, found) for name in stop.made]
     parts: list = [stop_picture(Place(number, NAMES, BLOCKS, changed, stop.rule), inputs, made)]
     if stop.name.startswith("What p may read"):

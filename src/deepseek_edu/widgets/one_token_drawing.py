@@ -211,7 +211,8 @@ def _quantity(canvas: Canvas, item: Quantity) -> None:
             canvas.text(_LEFT, y + 18, "none", "k-muted", "start")
         apart = [old is None or abs(value - old) > item.tolerance for value, old in row]
         for index, (value, _) in enumerate(row):
-            kind = "changed" if apart[index] else "parameters" if item.given else "hidden"
+            own_kind = "hidden" if not item.given else "parameters" if item.editable else ""
+            kind = "changed" if apart[index] else own_kind
             kit.cells(canvas, _LEFT + index * cell, y, [digits(value, whole)], cell, _TALL, kind)
         if _has_print(item):
             low = y + _TALL + 14

@@ -14,6 +14,7 @@ class Stop:
         made: names of recomputed numbers shown here.
         text: what happens.
         v41: what is different in V4.1, or "".
+        only: names of numbers that the walk prints and nothing that it prints is made of.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Stop:
     made: tuple[str, ...]
     text: str
     v41: str = ""
+    only: tuple[str, ...] = ()
 
 
 _FAR = "entries_scored_per_query_at_1048576"
@@ -78,6 +80,7 @@ STOPS = (
         "The last two numbers of query and key turn by 3 radians before they meet. The sink takes its part of the "
         "weight and gives no value.",
         "Queries are no longer divided by their size head by head, and all 512 channels of an entry are stored in FP8.",
+        ("swa.v_head1",),
     ),
     Stop(
         "Write back",
@@ -125,6 +128,7 @@ STOPS = (
         ("csa.visible_entries_for_p", "hca.visible_entries_for_p"),
         "A compressed entry mixes several tokens, so its index score counts for nothing until all of them are there.",
         "Groups do not overlap, and only four layers make entries; no layer has HCA.",
+        ("csa.entries", "csa.weights_a", "csa.weight_b"),
     ),
     Stop(
         "Core attention",
@@ -133,6 +137,7 @@ STOPS = (
         ("csa.core_weights", "csa.core_sink_mass"),
         "Query p attends to the chosen entry and its window together.",
         "The same; most layers reuse entries and choice of an earlier layer.",
+        ("csa.context", "csa.F_csa"),
     ),
     Stop(
         "Router",
@@ -201,12 +206,18 @@ LABELS = {
     "hash_moe.F_moe": "Output of the experts",
     "hash_moe.X_after_layer0": "Streams after layer 0",
     "csa.H_p": "Collapsed for layer 1",
-    "csa.visible_entries_for_p": "CSA, entry p may read",
-    "hca.visible_entries_for_p": "HCA, entry p may read",
+    "csa.visible_entries_for_p": "CSA: visible",
+    "hca.visible_entries_for_p": "HCA: visible",
     "csa.core_scores": "Scores: entry 0, before p, p",
     "csa.core_sink_logit": "Sink",
     "csa.core_weights": "Weights",
     "csa.core_sink_mass": "Weight of the sink",
+    "swa.v_head1": "Value of p, only printed",
+    "csa.entries": "Entries of the CSA layer, only printed",
+    "csa.weights_a": "Weights of its own group",
+    "csa.weight_b": "Of the next one",
+    "csa.context": "Context, only printed",
+    "csa.F_csa": "Output, only printed",
     "router.logits": "Logits",
     "router.bias": "Bias",
     "router.softplus": "Softplus",
