@@ -77,8 +77,7 @@ def _group(modes: tuple[str, ...], queries: tuple[float, ...], position: int) ->
         (
             Metric("Sets of entries", len(owners), note=each),
             Metric("Choices made", len(choosers), note=f"{scored} index keys scored for this token"),
-            Metric("Outputs", len(layers), note="one for each layer, always", role="result"),
-            Metric("Outputs changed", sum(output), note="against the start, at this position", role=worse),
+            Metric("Outputs", len(layers), _outputs(sum(output), len(layers)), note=_OWN_OUTPUT, role=worse),
         ),
         "Four layers",
     )
@@ -101,24 +100,27 @@ def _group(modes: tuple[str, ...], queries: tuple[float, ...], position: int) ->
     )
     reads = "; ".join(f"{name} reads {listed(layer.chosen)}" for name, layer in zip(LAYERS, layers, strict=True))
     summary = f"At position {position}: {reads}. {_changes(choice, output)}"
-    words = [Prose(_modes(layers)), Prose(_changes(choice, output), "warn" if any(output) else "")]
-    return Answer((group_picture(layers, choice, output, position), metrics, *words, table), summary)
+    words = Prose(_modes(layers) + (f" {_changes(choice, output)}" if any(choice) or any(output) else ""))
+    return Answer((group_picture(layers, choice, output, position), metrics, words, table), summary)
+
+
+_OWN_OUTPUT = "one for each layer, always"
+
+
+def _outputs(changed: int, layers: int) -> str:
+    return f"{layers}, {changed} changed" if changed else str(layers)
 
 
 def _modes(layers: tuple[Layer, ...]) -> str:
-    """What each layer computes and what it takes over."""
-    words = []
-    for name, layer in zip(LAYERS, layers, strict=True):
-        if layer.mode == "full":
-            words.append(f"{name} makes entries and chooses {listed(layer.chosen)}.")
-        elif layer.mode == "reindex":
-            words.append(f"{name} takes the entries of {LAYERS[layer.owner]} and chooses anew: {listed(layer.chosen)}.")
-        else:
-            chooser = LAYERS[layer.chooser]
-            words.append(f"{name} keeps the choice of {chooser}, {listed(layer.chosen)}, and computes its own output.")
-    few = [name for name, layer in zip(LAYERS, layers, strict=True) if len(layer.chosen) < TOP]
+    """Who makes, who chooses anew, who keeps a choice; and that none shares its output."""
+    by_mode = {mode: [n for n, layer in zip(LAYERS, layers, strict=True) if layer.mode == mode] for mode in _KINDS}
+    said = {"full": "make", "reindex": "choose", "reuse": "keep"}
+    rest = {"full": "entries and choose", "reindex": "anew among entries made below", "reuse": "the choice made below"}
+    words = [f"{listed(names)} {_do(names, said[mode])} {rest[mode]}" for mode, names in by_mode.items() if names]
+    words[0] = words[0].replace("entries and choose", f"entries and {_do(by_mode['full'], 'choose')}")
+    few = any(len(layer.chosen) < TOP for layer in layers)
     tail = f" No more than {len(layers[0].chosen)} can be read at this position." if few else ""
-    return " ".join(words) + tail
+    return "; ".join(words) + f". Each weighs what it reads with its own query.{tail}"
 
 
 def _changes(choice: list[bool], output: list[bool]) -> str:

@@ -10,6 +10,7 @@ from deepseek_edu.drawing.numbers import fixed
 from .csa2_group import LAYERS, TOKENS, Layer
 
 RADIUS = 56.0
+PANEL = 316.0  # height of a layer
 WINDOW = 4  # of the second view
 _MODES = {"full": "Full", "reindex": "Reindex", "reuse": "Reuse"}
 
@@ -20,19 +21,17 @@ def group_picture(layers: tuple[Layer, ...], choice: list[bool], output: list[bo
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
         gap = 8.0
-        column = (width - 3 * gap) / 4
         with canvas.group():
             words = [("k-global", "entries"), ("k-result", "choice"), ("k-hidden", "query"), ("k-level", "output")]
             y = kit.legend(canvas, [*words, ("k-changed", "changed since the start")]) + 6
-        y = _shared(canvas, layers, choice, column, gap, y)
-        panel, across = (column, 4) if not canvas.narrow else ((width - gap) / 2, 2)
-        height = 316.0
-        for i, layer in enumerate(layers):
-            row, place = divmod(i, across)
-            _panel(
-                canvas, place * (panel + gap), y + row * (height + 12), panel, height, i, layer, choice[i], output[i]
-            )
-        canvas.height = y + 4 / across * (height + 12) - 8
+        across = 2 if canvas.narrow else 4
+        panel = (width - (across - 1) * gap) / across
+        for first in range(0, 4, across):
+            y = _shared(canvas, layers, choice, range(first, first + across), panel, gap, y)
+            for i in range(first, first + across):
+                _panel(canvas, (i - first) * (panel + gap), y, panel, i, layers[i], output[i])
+            y += PANEL + 14
+        canvas.height = y - 10
         return canvas
 
     description = " ".join(
@@ -69,41 +68,32 @@ def _spans(numbers: list[int]) -> list[tuple[int, int, int]]:
     return found
 
 
-def _shared(canvas: Canvas, layers, choice, column: float, gap: float, y: float) -> float:
-    """Bars over the columns: one for each set of entries, one for each choice."""
-    for owner, first, end in _spans([layer.owner for layer in layers]):
-        with canvas.group(first * (column + gap), y):
-            width = (end - first) * (column + gap) - gap
-            long = width > 150
-            kit.box(
-                canvas,
-                0,
-                0,
-                width,
-                30,
-                f"{len(layers[first].entries)} entries of {LAYERS[owner]}" if long else f"of {LAYERS[owner]}",
-                "",
-                "global",
-            )
-    y += 36
-    for chooser, first, end in _spans([layer.chooser for layer in layers]):
-        with canvas.group(first * (column + gap), y):
-            width = (end - first) * (column + gap) - gap
-            numbers = ", ".join(map(str, layers[first].chosen))
-            canvas.rect(0, 0, width, 30, "k-selected", 5)
-            words = f"choice of {LAYERS[chooser]}: {numbers}" if width > 150 else numbers
+def _shared(canvas: Canvas, layers, choice, shown: range, panel: float, gap: float, y: float) -> float:
+    """Bars over the panels of a row: one for each set of entries, one for each choice, as wide as what shares it."""
+    few = [layers[i] for i in shown]
+    for owner, first, end in _spans([layer.owner for layer in few]):
+        with canvas.group(first * (panel + gap), y):
+            width = (end - first) * (panel + gap) - gap
+            words = f"{len(few[first].entries)} entries of {LAYERS[owner]}"
+            kit.box(canvas, 0, 0, width, 28, words, "", "global")
+    y += 34
+    for chooser, first, end in _spans([layer.chooser for layer in few]):
+        with canvas.group(first * (panel + gap), y):
+            width = (end - first) * (panel + gap) - gap
+            words = f"choice of {LAYERS[chooser]}: {', '.join(map(str, few[first].chosen))}"
+            canvas.rect(0, 0, width, 28, "k-selected", 5)
             canvas.text(
-                width / 2, 19.5, words, "k-text--strong", size=13 if kit.text_width(words) < width - 6 else SMALL
+                width / 2, 18.5, words, "k-text--strong", size=13 if kit.text_width(words) < width - 6 else SMALL
             )
-            if any(choice[first:end]):
-                kit.ring(canvas, -2, -2, width + 4, 34, "k-changed", 2.5)
-    return y + 42
+            if any(choice[i] for i in shown[first:end]):
+                kit.ring(canvas, -2, -2, width + 4, 32, "k-changed", 2.5)
+    return y + 36
 
 
-def _panel(canvas, x, y, width, height, index: int, layer: Layer, choice: bool, output: bool) -> None:
+def _panel(canvas: Canvas, x: float, y: float, width: float, index: int, layer: Layer, output: bool) -> None:
     """One layer: its name and mode, the plane with entries and query, the weights, the output."""
     with canvas.group(x, y):
-        canvas.rect(0, 0, width, height, "k-cell k-cell--soft", 6)
+        canvas.rect(0, 0, width, PANEL, "k-cell k-cell--soft", 6)
         canvas.text(width / 2, 18, f"Layer {LAYERS[index]}: {_MODES[layer.mode]}", "k-text--strong")
     with canvas.group(x + width / 2, y + 108):
         _plane(canvas, layer)
@@ -115,13 +105,13 @@ def _panel(canvas, x, y, width, height, index: int, layer: Layer, choice: bool, 
             for name, weight, kind in zip(names, layer.weights, kinds, strict=True)
         ]
         kit.bars(canvas, 0, 0, width - 12, items, 66, 19, 1.0)
-    with canvas.group(x, y + height - 24):
+    with canvas.group(x, y + PANEL - 24):
         style = "k-changed k-text--strong" if output else "k-text--strong"
         words = f"output ({', '.join(fixed(float(v), 2) for v in layer.output)})"
         canvas.text(width / 2, 12, words, style, size=SMALL if kit.text_width(words) > width - 8 else 13)
     if output:
         with canvas.group(x, y):
-            kit.ring(canvas, 0, 0, width, height, "k-changed", 2.5)
+            kit.ring(canvas, 0, 0, width, PANEL, "k-changed", 2.5)
 
 
 def _spot(vector, reach: float) -> tuple[float, float]:
@@ -157,7 +147,12 @@ def visible_picture(ratio: int, at: int, values, entries, counts: list[int], wai
         cell = min(48.0, (width - left) / TOKENS)
         with canvas.group():
             words = [("k-hidden", "token"), ("k-global", "entry it may read"), ("k-local", "window")]
-            y = kit.legend(canvas, [*words, ("k-changed", "waits"), ("k-box k-box--off", "not there yet")]) + 8
+            y = (
+                kit.legend(
+                    canvas, [*words, ("k-box k-hidden k-box--off", "waits"), ("k-box k-box--off", "not there yet")]
+                )
+                + 8
+            )
             for row, name in ((y + 20, "position"), (y + 50, "token"), (y + 124, "entry")):
                 canvas.text(0, row, name, "k-label", "start")
         for t in range(TOKENS):
@@ -165,8 +160,9 @@ def visible_picture(ratio: int, at: int, values, entries, counts: list[int], wai
                 canvas.text(cell / 2, 20, t, "k-selected k-text--strong" if t == at else "k-muted", size=SMALL)
                 here = t <= at
                 waits = waiting and t == at
-                kind = "changed" if waits else "hidden" if here else ""
-                kit.cells(canvas, 0, 31, [values[t] if here else ""], cell, 28, kind, off=[] if here else [0])
+                kind = "hidden" if here else ""
+                off = [0] if waits or not here else []
+                kit.cells(canvas, 0, 31, [values[t] if here else ""], cell, 28, kind, off=off)
         first = max(0, at - WINDOW + 1)
         with canvas.group(left, y + 62):
             canvas.bracket(first * cell + 2, (at + 1) * cell - 2, 0, 6, "k-local")

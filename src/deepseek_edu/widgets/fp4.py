@@ -169,9 +169,8 @@ def _one_value(value: float, kind: str, amax: float, ties: str) -> View:
     stored = Stored(value, scale, scaled, code, level, level * scale)
     metrics = Metrics(
         (
-            Metric("Value", value, role="value"),
             Metric("Scale", scale),
-            Metric("Value ÷ scale", scaled),
+            Metric("Value ÷ scale", scaled, note=f"{show(value)} ÷ {show(scale)}"),
             Metric("Code", code, stored.bits, note="sign, then three bits"),
             Metric("Stored level", level, role="result"),
             Metric("Read back", stored.back, note="level × scale", role="result"),

@@ -135,8 +135,7 @@ def _metrics(scene: Scene) -> Metrics:
     numbers = sum(scene.arrays[name].size for name in line.makes) if line.makes else len(scene.ids)
     return Metrics(
         (
-            Metric("Shape", scene.shape(scene.step), note=f"made in line {scene.step}"),
-            Metric("Numbers", numbers),
+            Metric(f"Made in line {scene.step}", numbers, unit="numbers", note=f"shape {scene.shape(scene.step)}"),
             Metric("Most likely next", likely, note=f"{100 * shares[likely]:.1f} %, and it means nothing"),
         ),
         "This line",
