@@ -21,7 +21,7 @@ import itertools
 from collections.abc import Sequence
 
 from .numbers import coordinate, show
-from .svg import FONT, SMALL, Canvas, element
+from .svg import FONT, SMALL, Canvas, element, escape
 
 KINDS = {
     "parameters": "parameters",
@@ -99,14 +99,17 @@ def box(
     canvas.text(middle, y + height / 2 + 12, fit(note, width - 4, SMALL), "k-muted", size=SMALL)
 
 
-def hit(canvas: Canvas, control: str, value: object, x: float, y: float, width: float, height: float) -> None:
+def hit(
+    canvas: Canvas, control: str, value: object, x: float, y: float, width: float, height: float, name: str = ""
+) -> None:
     """A clear rectangle over something drawn, which sets a widget's control when it is clicked (see `Canvas.pick`).
 
     Of many small things in one group: unlike a group for each, it leaves the group one piece of the computed states.
+    A pointer that rests on it is shown its `name`.
     """
-    canvas.add(
-        element("rect", x=x, y=y, width=width, height=height, class_="k-hit", rx=5, data_set=f"{control}={value}")
-    )
+    inner = element("title", escape(name)) if name else ""
+    place = {"x": x, "y": y, "width": width, "height": height}
+    canvas.add(element("rect", inner, **place, class_="k-hit", rx=5, data_set=f"{control}={value}"))
 
 
 def ring(canvas: Canvas, x: float, y: float, width: float, height: float, style: str, line: float = 2) -> None:

@@ -9,14 +9,13 @@ from deepseek_edu import accounting
 from deepseek_edu.drawing.numbers import show
 
 from .contract import Choice, Numbers, Slider, View, widget
-from .explorer_facts import amount, config_of, key_of, name_of
+from .explorer_facts import amount, config_of
 from .explorer_inside import prefill_picture, values_picture
-from .explorer_layout import plans_of, thousands
+from .explorer_layout import thousands
 from .explorer_map import Marks, map_picture
-from .explorer_parts import PARTS
 from .explorer_tour import TOUR, tour_view
 from .explorer_trace import new_token, prompt_token
-from .explorer_views import look_up
+from .explorer_views import look_up, names_of
 from .explorer_walk import EARLIER, EARLY, LATE, NEW, PROMPT
 from .parts import Prose, Table
 
@@ -26,12 +25,6 @@ LIMITS = (
     "operations, no time, no cache hits, no images and no kernels."
 )
 EXPLORE = {"look": "layer"}
-
-
-def _options(model: str) -> dict[str, str]:
-    config = config_of(model)
-    layers = {key_of(config, plan): name_of(config, plan) for plan in plans_of(config)}
-    return {**layers, **{name: part.label for name, part in PARTS[model].items()}}
 
 
 @widget(
@@ -56,14 +49,14 @@ def explorer(
     model: Choice({"v41": "V4.1-Flash", "v4": "V4-Flash"}, "Model", look="segments", when=EXPLORE, more=True) = "v41",
     phase: Choice({"prefill": "Prefill", "decode": "Decode"}, "Phase", look="segments", when=EXPLORE) = "decode",
     layer: Choice(
-        _options("v41"),
+        names_of("v41"),
         "Search by name",
         help="A layer, a mode or a part: try “20”, “reindex” or “Engram”. Or click on the map.",
         look="search",
         when={"look": "layer", "model": "v41"},
     ) = "layer-20",
     v4_layer: Choice(
-        _options("v4"),
+        names_of("v4"),
         "Search by name",
         help="A layer, a mode or a part: try “HCA” or “table”. Or click on the map.",
         look="search",

@@ -5,7 +5,7 @@ a Top-k choice and reaches over the layers that use it; the lower one is a memor
 the layers that read it, as thick as its bytes per token. A plug leads down from the layer that makes it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
@@ -37,8 +37,10 @@ class Marks:
     rows: bool = False
 
 
-def map_picture(config, marks: Marks, phase: str, control: str, words: str, raw: object) -> Picture:
-    """Draw the map. `control` is the control a click sets, or ""; `phase` says which parts run."""
+def map_picture(
+    config, marks: Marks, phase: str, control: str, words: str, raw: object, names: Mapping[str, str] | None = None
+) -> Picture:
+    """Draw the map. `control` is what a click sets, or ""; `phase` says which parts run; `names` are of boxes."""
 
     def paint(width: float) -> Canvas:
         layout, ground = _ground(config, width, phase)
@@ -48,7 +50,7 @@ def map_picture(config, marks: Marks, phase: str, control: str, words: str, raw:
         if control:
             with canvas.group():
                 for name, *place in layout.boxes():
-                    kit.hit(canvas, control, name, *place)
+                    kit.hit(canvas, control, name, *place, (names or {}).get(name, ""))
         return canvas
 
     return draw(paint, "Map of the model", words, raw)

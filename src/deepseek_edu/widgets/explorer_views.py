@@ -89,7 +89,7 @@ def _layer(model: str, plan, phase: str, control: str) -> tuple[list, str]:
     when = runs(c, plan, phase)
     often = when if draft else f"for {when}" if ":" not in when else f"for its {when}"
     of_prompt = " of the prompt" if phase == "prefill" and c.generation != "v4" and not draft else ""
-    drawing = map_picture(c, marks, phase, control, _seen(c, plan, others), _raw(c, plan, others))
+    drawing = map_picture(c, marks, phase, control, _seen(c, plan, others), _raw(c, plan, others), names_of(model))
     parts = [
         drawing,
         inside_picture(c, plan, control, name),
@@ -106,6 +106,16 @@ def _layer(model: str, plan, phase: str, control: str) -> tuple[list, str]:
         f"{amount(active)} of them for a token; {show(round(grows, 1), 5)} bytes per token."
     )
     return [part for part in parts if part is not None], " ".join(summary.split())
+
+
+@remembered(2)
+def names_of(model: str) -> dict[str, str]:
+    """What can be picked, and how it is called: layers, stages and parts."""
+    config = config_of(model)
+    return {
+        **{key_of(config, plan): name_of(config, plan) for plan in plans_of(config)},
+        **{name: part.label for name, part in PARTS[model].items()},
+    }
 
 
 def _seen(config, plan, others: tuple[int, ...]) -> str:
@@ -179,7 +189,7 @@ def _part(model: str, name: str, phase: str, control: str) -> tuple[list, str]:
     words = f"{config.n_layers} layers in rows; those with this part are marked."
     raw = {"part": name, "layers": [plan.index for plan in plans], "parameters": count}
     parts = [
-        map_picture(config, marks, phase, control, words, raw),
+        map_picture(config, marks, phase, control, words, raw, names_of(model)),
         Metrics(tuple(items), part.label),
         Prose(f"{part.place.words}."),
         _all_layers(model),
