@@ -28,6 +28,20 @@ def test_greedy_text_is_the_same_with_and_without_drafts_and_in_numpy(quantized)
         assert len(plain[row].ids) == 14
 
 
+def test_prompts_with_images_are_continued_as_in_numpy():
+    """Two rows, one with an image whose vectors are given; the other types are those of text."""
+    model, batch = tiny_model(), rows(9, 9)
+    kinds = torch.full((2, 9), -1)
+    kinds[0, 2:6] = torch.tensor([0, 1, 2, 3])
+    features = torch.randn(4, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    got = model.generate(batch, 10, stop=(), types=kinds, features=features, chunk=4)
+    for row, ids in enumerate(batch):
+        given = features.numpy() if row == 0 else None
+        expected = numpy_tiny_model().generate(ids, 10, stop=(), types=kinds[row].numpy(), features=given)
+        assert got[row].ids == expected.ids
+    assert got[0].ids != model.generate(batch, 10, stop=())[0].ids
+
+
 def test_a_model_that_drafts_well_needs_fewer_passes():
     """With only zero logits beside a bigram head that both share, every draft is the backbone's own choice."""
     model = Model(ModelConfig.tiny(), token_map(), torch.float64)

@@ -16,6 +16,7 @@ from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.moe import MoE
 from deepseek_edu.model.norms import RMSNorm
 from deepseek_edu.model.span import Span
+from deepseek_edu.model.tiles import numbers
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def draft(tokens, model, cache, pick=greedy):
             f"the draft windows must hold every row's last position; rows have {cache.lengths.tolist()} tokens and the "
             f"windows reach to {cache.decoded.tolist()}; prefill first"
         )
-    tokens = torch.as_tensor(tokens, device=model.device)
+    tokens = numbers(tokens, "tokens", model.device)
     whole = not tokens.is_floating_point() and tokens.shape == (cache.batch,)
     if not whole or tokens.min() < 0 or tokens.max() >= config.vocab_size:
         raise ValueError(f"tokens must be {cache.batch} ids 0 … {config.vocab_size - 1}; got {tokens.tolist()}")

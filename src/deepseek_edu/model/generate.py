@@ -28,6 +28,8 @@ def generate(
     decoder="all",
     chunk=None,
     draft_length=None,
+    types=None,
+    features=None,
 ):
     """Continue prompts.
 
@@ -36,13 +38,14 @@ def generate(
         ids: [B T] or lists of different lengths, 1 or more tokens each; with a cache, those it does not hold yet.
         max_new_tokens: 1 or more.
         temperature: 0 for greedy.
-        seed: of all draws, 0 or more; what a row draws depends on the rows beside it.
+        seed: of all draws, 0 … 2**64 − 1; what a row draws depends on the rows beside it.
         speculative: draft and verify, if the model has draft stages.
         stop: ids that end a text; the configuration's eos_token_id by default.
         cache: Cache to continue, or None for a new quantised one. Afterwards it holds prompts and new tokens but the
             last of each row.
         counts, decoder, chunk: of `Model.prefill`.
         draft_length: drafts to verify in a step; the whole block by default.
+        types, features: of `Model.prefill`, for prompts with images.
 
     Returns:
         list of Generation, one per row.
@@ -61,8 +64,10 @@ def generate(
             f"cache must have {draft_length} spare positions to take drafts back; it has {cache.spare}; "
             "make it with model.new_cache(spare=…) or lower draft_length"
         )
+    if seed >= 1 << 64:
+        raise ValueError(f"seed must be 0 … 2**64 − 1; got {seed}")
     generator = torch.Generator(model.device).manual_seed(seed)
-    output = model.prefill(ids, cache, counts, decoder=decoder, chunk=chunk, logits="last")
+    output = model.prefill(ids, cache, counts, types, features, chunk, decoder, logits="last")
     prompts = cache.lengths.clone()
     results = [Generation() for _ in range(cache.batch)]
     tokens = sampling.sample(output.last, temperature, generator)  # B

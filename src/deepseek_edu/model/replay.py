@@ -9,7 +9,7 @@ Source: report, section 3.2.2; in words, with the exact variant, in reference/re
 import torch
 
 from deepseek_edu.model.span import Span
-from deepseek_edu.model.tiles import image_input, padded
+from deepseek_edu.model.tiles import image_input, numbers, padded
 from deepseek_edu.reference.replay import replay_start, usable_hit
 
 __all__ = ["replay_start", "resume", "usable_hit"]
@@ -39,7 +39,7 @@ def resume(model, stored, ids, hits, types=None, exact=False):
     if ids.min() < 0 or ids.max() >= model.config.vocab_size:
         raise ValueError(f"ids must be 0 … {model.config.vocab_size - 1}; got {int(ids.min())} … {int(ids.max())}")
     kinds, _ = image_input(types, None, ids, counts, model.config.dim)
-    hits = torch.as_tensor(hits)
+    hits = numbers(hits, "hits")
     if hits.is_floating_point() or hits.shape not in ((), (len(ids),)) or len(ids) != stored.batch:
         raise ValueError(f"hits must be integers, one for each of {stored.batch} rows of ids; got {hits.tolist()}")
     hits = hits.to(device="cpu", dtype=torch.int64).expand(len(ids)).clone()

@@ -7,6 +7,23 @@ import torch
 from torch import nn
 
 
+def numbers(value, name, device=None):
+    """Return what a caller gave as a tensor of any shape.
+
+    Args:
+        value: tensor, array, nested list or number.
+        name: the argument's name in the caller, for the message.
+        device: where the tensor is wanted, or None for where it is.
+
+    Raises:
+        ValueError: it is not made of numbers.
+    """
+    try:
+        return torch.as_tensor(value, device=device)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        raise ValueError(f"{name} must be made of numbers; got {value!r}") from None
+
+
 def padded(ids, counts, device):
     """Return (ids int64 [B T] on the device, counts int64 [B] on the CPU) of what a caller gave.
 
@@ -21,18 +38,18 @@ def padded(ids, counts, device):
         try:
             rows = [torch.as_tensor(row) for row in ids]
             lengths = [len(row) for row in rows]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RuntimeError, OverflowError):
             raise ValueError(f"ids must be [B T]; got {ids!r}; put a single sequence in a list") from None
         if not rows:
             raise ValueError("ids must be [B T], not empty; got no rows")
-        counts = torch.tensor(lengths) if counts is None else torch.as_tensor(counts)
+        counts = torch.tensor(lengths) if counts is None else numbers(counts, "counts")
         if counts.shape == (len(rows),) and bool((counts.cpu() > torch.tensor(lengths)).any()):
             raise ValueError(f"counts must be at most {lengths}, what the rows have; got {counts.tolist()}")
         ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
     if ids.ndim != 2 or not ids.numel() or ids.is_floating_point() or ids.dtype == torch.bool:
         raise ValueError(f"ids must be integers [B T], not empty; got shape {tuple(ids.shape)}, type {ids.dtype}")
     batch, width = ids.shape
-    counts = torch.full((batch,), width) if counts is None else torch.as_tensor(counts).cpu()
+    counts = torch.full((batch,), width) if counts is None else numbers(counts, "counts", "cpu")
     if counts.shape != (batch,) or counts.is_floating_point() or bool(((counts < 0) | (counts > width)).any()):
         raise ValueError(f"counts must be {batch} numbers from 0 to {width}; got {counts.tolist()}")
     return ids.to(device=device, dtype=torch.int64), counts.to(torch.int64)
@@ -72,7 +89,7 @@ def image_input(types, features, ids, counts, width):
         if features is not None:
             raise ValueError("features need types, which say where they stand; got none")
         return None, None
-    types = torch.as_tensor(types, device=ids.device)
+    types = numbers(types, "types", ids.device)
     if types.shape != ids.shape:
         raise ValueError(f"types must have the shape of ids, {tuple(ids.shape)}; got {tuple(types.shape)}")
     real = torch.arange(ids.shape[1]) < counts[:, None]  # B T
@@ -82,12 +99,13 @@ def image_input(types, features, ids, counts, width):
         raise ValueError(f"types must be integers, -1 for text and 0 … 3 inside an image; got {own.unique().tolist()}")
     if features is None:
         return types, None
-    features = torch.as_tensor(features, device=ids.device)
+    features = numbers(features, "features", ids.device)
     inside = int((own >= 0).sum())
     if features.shape != (inside, width):
         raise ValueError(f"features must be {(inside, width)}; got {tuple(features.shape)}")
-    if not bool(features.isfinite().all()):
-        raise ValueError("features must be finite; got an infinity or a NaN")
+    if features.is_complex() or not bool(features.isfinite().all()):
+        found = features.dtype if features.is_complex() else "an infinity or a NaN"
+        raise ValueError(f"features must be finite real numbers; got {found}")
     return types, features
 
 
@@ -108,9 +126,9 @@ def cut(types, features, columns, counts):
     if features is None:
         return types[:, columns], None
     inside = (types >= 0) & (torch.arange(types.shape[1]) < counts[:, None]).to(types.device)  # B T
-    numbers = torch.full(inside.shape, -1, device=types.device)
-    numbers[inside] = torch.arange(len(features), device=types.device)
-    some = numbers[:, columns]
+    places = torch.full(inside.shape, -1, device=types.device)
+    places[inside] = torch.arange(len(features), device=types.device)
+    some = places[:, columns]
     return types[:, columns], features[some[some >= 0]]
 
 

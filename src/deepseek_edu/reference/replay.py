@@ -60,7 +60,7 @@ def resume(model, stored, ids, hit, types=None, exact=False, tokens=None):
     """
     ids = checks.token_ids(ids, model.config.vocab_size)
     types, _ = checks.image_input(types, None, ids, model.config.dim)
-    if not 0 <= hit < len(ids):
+    if checks.count(hit, "hit", 0) >= len(ids):
         raise ValueError(f"hit must be 0 … {len(ids) - 1}, so that a token is left to feed; got {hit}")
     cache = stored.prefix(hit)
     start = replay_start(hit, model.config, exact, tokens)
