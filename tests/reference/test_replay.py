@@ -172,7 +172,7 @@ def test_a_hit_that_leaves_a_group_half_filled_is_refused_and_can_be_shortened()
         replay.resume(model, stored, ids, 31)
     for hit in (None, "8", 4.5):
         with pytest.raises(ValueError, match="hit must be 0 or more, an integer"):
-            replay.resume(model, cache, ids, hit)
+            replay.resume(model, stored, ids, hit)
     with pytest.raises(ValueError, match="left to feed"):
         replay.resume(model, stored, ids[:30], 30)
     with pytest.raises(ValueError, match="ids must be 0 … 95"):
