@@ -90,7 +90,7 @@ def test_check_reports_problems_and_exits_with_one(tmp_path: Path, monkeypatch: 
 
 def test_run_lists_and_refuses_unknown_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert CliRunner().invoke(app, ["run"]).output.split() == ["baseline", "fp4_error"]
+    assert CliRunner().invoke(app, ["run"]).output.split() == ["baseline", "fp4_error", "kv_time"]
     refused = CliRunner().invoke(app, ["run", "nothing"])
     assert refused.exit_code == 2
     assert "fp4_error" in refused.output

@@ -11,6 +11,20 @@ def bytes_per_token() -> int:
     return cache.nbytes
 
 
+def time_of_twice_the_context(record: dict) -> float:
+    """How often the time of one more token behind 128 others one behind 256 takes, with the cache, to one decimal."""
+    return round(_times(record, 2)[256] / _times(record, 2)[128], 1)
+
+
+def time_of_twice_the_context_anew(record: dict) -> float:
+    """The same from 1 024 to 2 048 tokens, without the cache, to one decimal."""
+    return round(_times(record, 4)[2048] / _times(record, 4)[1024], 1)
+
+
+def _times(record: dict, column: int) -> dict[int, float]:
+    return {row[0]: row[column] for row in record["rows"]}
+
+
 def equal_at_every_step() -> bool:
     """Whether cached and whole-prefix logits agree in all steps of the example."""
     return all(step.equal for step in kv_cache.run((12, 37, 9, 21, 6), False))

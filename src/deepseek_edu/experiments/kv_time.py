@@ -1,0 +1,186 @@
+"""How long does one more token take when the context doubles? The small attention model, with and without its cache.
+
+    python -m deepseek_edu.experiments.kv_time [--seed 1] [--out assets/runs/kv_time.json]
+
+The model is `reference.toy_attention` in float32, one layer of width 32. A step with the cache processes one token
+behind `context` others whose keys and values are kept; a step without it processes all of them again. Time is the
+processor time of one thread: other work on the machine is not counted, but shares its memory and its caches, so the
+lowest of several batches stands for the step. What the model's own code costs is counted: the interpreter's share, and
+the copy that `Cache.append` makes of the whole cache.
+
+Evidence label of every number here: measured. Not measured: the released model, a GPU, many requests at once.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from time import process_time
+
+import numpy as np
+
+from deepseek_edu.experiments.record import significant, surroundings, unfit, write_record
+from deepseek_edu.reference import toy_attention
+
+SEED = 1
+CONTEXTS = tuple(2**k for k in range(7, 17))
+LONGEST_WITHOUT = 2048
+"""Without a cache memory grows with the square of the context; longer ones are not run."""
+
+BATCHES = 7
+LEAST_SECONDS = 0.05
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+COLUMNS = (
+    "tokens before the new one",
+    "bytes in the cache",
+    "with the cache (µs)",
+    "times half the context",
+    "without it (µs)",
+    "times half the context, without",
+    "median batch, with (µs)",
+)
+NOT_RUN = "not run"
+
+
+def filled(context, seed=SEED):
+    """Return a cache of `context` tokens: keys and values of the model for random ids, float32 [context 32] each."""
+    w = toy_attention.random_weights(seed, max_positions=context + 1)
+    ids = np.random.default_rng(seed).integers(0, 256, context)
+    x = w.embed[ids] + w.positions[:context]  # T C
+    cache = toy_attention.Cache()
+    cache.append(toy_attention.project(x, w.key), toy_attention.project(x, w.value))
+    return cache
+
+
+def steps(context, seed=SEED):
+    """Return two functions that compute the logits of the token behind `context` others: with the cache, without it.
+
+    Each gives [T 256]; the last row is that of the new token.
+    """
+    w = toy_attention.random_weights(seed, max_positions=context + 1)
+    ids = np.random.default_rng(seed).integers(0, 256, context + 1)
+    ids[:context] = np.random.default_rng(seed).integers(0, 256, context)
+    cache = filled(context, seed)
+    keys, values = cache.keys, cache.values
+
+    def kept():
+        cache.keys, cache.values = keys, values  # as before the step; nothing is copied here
+        return toy_attention.forward(ids[context:], w, cache)[0]
+
+    def anew():
+        return toy_attention.forward(ids, w, toy_attention.Cache())[0]
+
+    return kept, anew
+
+
+def seconds(function, batches=BATCHES, least=LEAST_SECONDS):
+    """Return the processor time of one call: a number for each batch, a batch so many calls that it takes `least`."""
+    function()
+    calls = 1
+    while _batch(function, calls) < least:
+        calls *= 2
+    return [_batch(function, calls) / calls for _ in range(batches)]
+
+
+def _batch(function, calls):
+    start = process_time()
+    for _ in range(calls):
+        function()
+    return process_time() - start
+
+
+def measure(seed=SEED, contexts=CONTEXTS, batches=BATCHES, least=LEAST_SECONDS):
+    """Return {context: (seconds with the cache, seconds without it or None)}, a list of batches each."""
+    measured = {}
+    for context in contexts:
+        kept, anew = steps(context, seed)
+        without = seconds(anew, batches, least) if context <= LONGEST_WITHOUT else None
+        measured[context] = (seconds(kept, batches, least), without)
+    return measured
+
+
+def table(measured):
+    """Return the rows of the record: lowest batches in microseconds, and how often that of half the context."""
+    rows = []
+    for context, (kept, anew) in measured.items():
+        half = measured.get(context // 2)
+        row = [context, filled(context).nbytes, _microseconds(min(kept))]
+        row.append(significant(min(kept) / min(half[0]), 3) if half else "")
+        row.append(_microseconds(min(anew)) if anew else NOT_RUN)
+        row.append(significant(min(anew) / min(half[1]), 3) if anew and half else "" if anew else NOT_RUN)
+        rows.append([*row, _microseconds(median(kept))])
+    return rows
+
+
+def _microseconds(time):
+    rounded = significant(1e6 * time, 3)
+    return int(rounded) if rounded >= 100 else rounded
+
+
+def chart(rows):
+    """Return a line chart of both times over the context, both axes logarithmic."""
+    lines = [("with the cache", [(row[0], row[2]) for row in rows])]
+    lines.append(("without it", [(row[0], row[4]) for row in rows if row[4] != NOT_RUN]))
+    ends = "; ".join(
+        f"{name} from {points[0][1]:g} µs at {points[0][0]} tokens to {points[-1][1]:g} µs at {points[-1][0]}"
+        for name, points in lines
+    )
+    return {
+        "title": "Processor time of one more token",
+        "description": f"One more token takes, {ends}.",
+        "x": {"label": "tokens before the new one", "kind": "log"},
+        "y": {"label": "microseconds", "kind": "log"},
+        "series": [
+            {"name": name, "x": [x for x, _ in points], "y": [y for _, y in points], "kind": "line"}
+            for name, points in lines
+        ],
+    }
+
+
+def run(seed=SEED, contexts=CONTEXTS, batches=BATCHES, least=LEAST_SECONDS):
+    """Return the whole record."""
+    rows = table(measure(seed, contexts, batches, least))
+    return {
+        "id": "kv_time",
+        "title": "Time of one more token, with and without a cache",
+        "label": "measured",
+        "command": f"python -m deepseek_edu.experiments.kv_time --seed {seed}",
+        "seed": seed,
+        "model": "small attention model of this course, one layer of width 32, float32, random weights",
+        **surroundings(),
+        "columns": list(COLUMNS),
+        "rows": rows,
+        "notes": [
+            f"Lowest of {batches} batches of processor time, one thread. Other work on the machine is not counted, but "
+            "shares its memory and its caches.",
+            "A step of NumPy code has a fixed part of its own, nearly all of the time at short contexts. The cache of "
+            "this model is copied when a token is appended; that is counted too.",
+            f"Without a cache memory grows with the square of the context: not run beyond {LONGEST_WITHOUT} tokens.",
+        ],
+        "charts": [chart(rows)],
+    }
+
+
+def main(arguments=None):
+    """Measure, print the table and write the record."""
+    parser = argparse.ArgumentParser(prog="python -m deepseek_edu.experiments.kv_time", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--out", type=Path, default=Path("assets/runs/kv_time.json"))
+    options = parser.parse_args(arguments)
+    if fault := unfit(options.out):
+        parser.error(fault)
+    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):  # read when NumPy is loaded
+        again = [sys.executable, "-m", __spec__.name, "--seed", str(options.seed), "--out", str(options.out)]
+        raise SystemExit(subprocess.run(again, env={**os.environ, **ONE_THREAD}, check=False).returncode)
+    record = run(options.seed)
+    for row in record["rows"]:
+        print(f"{row[0]:>6} tokens  with {row[2]:>7} µs ×{row[3]!s:<5}  without {row[4]!s:>8} µs ×{row[5]}")
+    write_record(record, options.out)
+    print(f"wrote {options.out}")
+
+
+if __name__ == "__main__":
+    main()
