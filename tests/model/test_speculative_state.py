@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from deepseek_edu.config import ModelConfig
+from deepseek_edu.model import cache_file
 from deepseek_edu.model.model import Model
 
 from .test_speculative import small
@@ -156,3 +157,63 @@ def test_what_was_taken_back_for_good_cannot_be_taken_back_again():
     with pytest.raises(ValueError, match=r"lengths\[0\] must be 15 … 17; got 14"):
         cache.rollback(14)
     assert cache.lengths.tolist() == [17]
+
+
+# The owner that stored index keys last: only the variant `stale_index_keys` reads it. Where the last owner stores for
+# every token it is always that one; in these it changes from token to token.
+ALTERNATING = ((1, 2), (4, 2), (2, 4))
+"""Ratios of the owners in layers 1 and 3."""
+
+
+def alternating(first, second):
+    config = ModelConfig.tiny(compress_ratios=(0, first, first, *[second] * 5, 0, 0, 0))
+    torch.manual_seed(0)
+    return Model(config, token_map(), torch.float64)
+
+
+def stores_last(ratios, length):
+    """Layer of the owner that stored last when `length` tokens came one by one, by counting; −1 for none."""
+    for position in range(length - 1, -1, -1):
+        owners = [layer for layer, ratio in zip((1, 3), ratios, strict=True) if (position + 1) % ratio == 0]
+        if owners:
+            return owners[-1]
+    return -1
+
+
+@pytest.mark.parametrize("ratios", ALTERNATING)
+def test_the_owner_that_stored_last_is_the_one_before_the_rejected_tokens(ratios):
+    """Token by token, and taken back again from every length by one to five; saved and loaded in between."""
+    model = alternating(*ratios)
+    cache = model.new_cache(1, quantized=False)
+    for length in range(1, 14):
+        model.decode([length], cache)
+        assert cache.newest_index_keys.tolist() == [stores_last(ratios, length)]
+        for taken in range(1, 6):
+            loaded = cache_file.from_reference([cache_file.to_reference(cache)], torch.float64)
+            for other in (cache, loaded):
+                model.decode([[60 + token for token in range(taken)]], other)
+                other.rollback(length)
+                assert other.newest_index_keys.tolist() == [stores_last(ratios, length)]
+            if taken < length:
+                loaded.rollback(max(length - taken, int(loaded.highest) - loaded.spare))
+                assert loaded.newest_index_keys.tolist() == [stores_last(ratios, int(loaded.lengths))]
+        assert len(cache.index_key_writes[0]) <= 2 * cache.spare + 2
+
+
+def test_the_stale_decode_reads_what_it_would_without_the_rejected_tokens():
+    """Rows of different lengths; of a block of five some tokens stand, others do not."""
+    for ratios in ALTERNATING:
+        model, batch = alternating(*ratios), rows(9, 4, 7)
+        cache, other = (model.new_cache(3, quantized=False) for _ in range(2))
+        for some in (cache, other):
+            model.prefill(batch, some)
+        before = state(cache)
+        fed_and_taken_back(cache, model)
+        assert_same(state(cache), before)
+        block = torch.tensor([[5, 6, 7, 8, 9], [9, 8, 7, 6, 5], [1, 2, 3, 4, 5]])
+        model.decode(block, cache)
+        cache.rollback(torch.tensor([11, 5, 10]))
+        model.decode(block, other, counts=[2, 1, 3])
+        assert_same(state(cache), state(other), tolerance=1e-12)
+        after = [model.decode([3, 3, 3], some, stale_index_keys=True).logits for some in (cache, other)]
+        assert gap(*after) < 1e-12

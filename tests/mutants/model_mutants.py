@@ -752,8 +752,8 @@ DRAFTING = (
         "dspark",
         "confidence reads the streams before the final norm",
         "after it",
-        "return _left_to_right(token, hidden, logits, last, pick)",
-        'return _left_to_right(token, norms.rms_norm(hidden, last["norm.weight"], 1e-20), logits, last, pick)',
+        "return left_to_right(token, hidden, logits, last, pick)",
+        'return left_to_right(token, norms.rms_norm(hidden, last["norm.weight"], 1e-20), logits, last, pick)',
         DRAFTS,
     ),
     _mutant(
@@ -827,6 +827,14 @@ DRAFTING = (
         "*self.open_groups.values(), self.history):\n            if ring.end",
         "*self.open_groups.values()):\n            if ring.end",
         "feeding:test_four_rejected_tokens_leave_no_trace",
+    ),
+    _mutant(
+        "cache",
+        "the owner that stored index keys last is the one before the rejected tokens",
+        "it stays",
+        "writes[-1][1] >= len(self.index_keys[writes[-1][0]])",
+        "writes[-1][1] > self.highest",
+        "csa2:test_the_stale_decode_reads_what_it_would_without_the_rejected_tokens",
     ),
     _mutant(
         "cache",

@@ -30,6 +30,14 @@ CACHES = (
     ),
     mutant(
         "cache",
+        "the owner that stored index keys last is the one before the rejected tokens",
+        "it stays",
+        "writes[-1][1] >= int(self.index_keys[writes[-1][0]].counts[row])",
+        "writes[-1][1] > int(self.highest[row])",
+        "speculative_state:test_the_stale_decode_reads_what_it_would_without_the_rejected_tokens",
+    ),
+    mutant(
+        "cache",
         "the half-filled group of before comes back",
         "it has no spare slot and stays as the rejected tokens left it",
         "return kind(row_format, self.batch, size, self.spare, self.device)",

@@ -157,8 +157,8 @@ TAKEN_BACK = (
         "cache",
         "entries of rejected positions are taken back",
         "their index keys stay",
-        "            self.index_keys[layer].truncate(counts)\n        self.lengths",
-        "        self.lengths",
+        "            self.index_keys[layer].truncate(counts)\n        for row",
+        "        for row",
         BACK,
     ),
     mutant(

@@ -71,9 +71,9 @@ def test_a_damaged_truncated_or_foreign_file_is_refused_and_nothing_is_lost(tmp_
     path.write_bytes(whole)
     with pytest.raises(cache_file.CacheFileError, match="differs in index_topk, swiglu_limit"):
         cache_file.load(path, ModelConfig.tiny(index_topk=5, swiglu_limit=2.0))
-    newer = whole[:-32].replace(b'"version": 1', b'"version": 2')
+    newer = whole[:-32].replace(b'"version": 2', b'"version": 3')
     path.write_bytes(newer + hashlib.sha256(newer).digest())
-    with pytest.raises(cache_file.CacheFileError, match="has version 2; this program reads 1"):
+    with pytest.raises(cache_file.CacheFileError, match="has version 3; this program reads 2"):
         cache_file.load(path, model.config)
     for part, other in (
         (b'"quantized": true', b'"quantized": null'),

@@ -123,12 +123,12 @@ def test_the_restricted_layer_chooses_from_the_pool_and_the_source_from_everythi
     """Pool: 3 blocks of 4 out of up to 40 entries; the source's own choices leave it at least once."""
     model, ids = tiny_model(), recorded()["ids"][0]
     cache, run = model.new_cache(quantized=False), csa2.Published()
-    original = csa2.Published
-    csa2.Published = lambda **_: run
+    original = models.Published
+    models.Published = lambda **_: run
     try:
         model.forward(ids, cache)
     finally:
-        csa2.Published = original
+        models.Published = original
     inside = [run.pool[t, [j for j in run.choices[5][t] if j >= 0]].all() for t in range(40)]
     assert all(inside)
     assert run.pool[39].sum() == 12
@@ -181,3 +181,60 @@ def test_attention_sees_eight_window_positions():
         changed[19 - distance] += 1
         assert (gap(last(changed), last(u)) > 1e-6) is seen
     assert window.window_positions(19, 8).tolist() == list(range(12, 20))
+
+
+# The owner that stored index keys last, which only the variant `stale_index_keys` reads
+
+
+def alternating(first, second):
+    """A model whose owners, in layers 1 and 3, have ratios of which none is 1 in the last."""
+    config = ModelConfig.tiny(compress_ratios=(0, first, first, *[second] * 5, 0, 0, 0))
+    return models.Model(config, weights.random_weights(config, 0), np.arange(96) // 2)
+
+
+def stores_last(ratios, length):
+    """Layer of the owner that stored last when `length` tokens came one by one, by counting; None for none."""
+    found = None
+    for position in range(length):
+        for layer, ratio in zip((1, 3), ratios, strict=True):
+            found = layer if (position + 1) % ratio == 0 else found
+    return found
+
+
+@pytest.mark.parametrize("ratios", [(1, 2), (4, 2), (2, 4)])
+def test_the_owner_that_stored_last_is_the_one_before_the_rejected_tokens(ratios):
+    model = alternating(*ratios)
+    cache = model.new_cache(quantized=False)
+    for length in range(1, 12):
+        model.decode(length, cache)
+        assert cache.newest_index_keys == stores_last(ratios, length)
+        for taken in (1, 2, 5):
+            model.forward(np.arange(60, 60 + taken), cache)
+            cache.rollback(length)
+            assert cache.newest_index_keys == stores_last(ratios, length)
+    assert len(cache.index_key_writes) <= 2 * cache.spare + 2
+
+
+@pytest.mark.parametrize("ratios", [(1, 2), (4, 2), (2, 4)])
+def test_the_owner_that_stored_last_is_found_as_far_back_as_tokens_can_be_taken(ratios):
+    model = alternating(*ratios)
+    cache = model.new_cache(quantized=False)
+    for token in range(13):
+        model.decode(token, cache)
+    for length in range(12, 7, -1):
+        cache.rollback(length)
+        assert cache.newest_index_keys == stores_last(ratios, length)
+
+
+def test_the_stale_decode_reads_what_it_would_without_the_rejected_tokens():
+    """Pairs in layer 1, fours in layer 3: after ten tokens layer 1 stored last, and the eleventh stores nothing."""
+    model, outputs = alternating(2, 4), []
+    for rejected in ([], [50, 51, 52, 53]):
+        cache = model.new_cache(quantized=False)
+        model.prefill(np.arange(8), cache)
+        model.forward(np.array([8, 9]), cache)
+        if rejected:
+            model.forward(np.array(rejected), cache)
+            cache.rollback(10)
+        outputs.append(model.decode(10, cache, stale_index_keys=True).logits)
+    assert np.array_equal(*outputs)

@@ -35,7 +35,8 @@ class Cache:
         stored: positions whose compressed entries exist; above lengths only while a prefix is replayed.
         highest: positions ever processed; above lengths after a rollback.
         decoded: positions up to which the decoder's windows reach; behind lengths only inside a skipping prefill.
-        newest_index_keys: for each row the owner that stored last, −1 for none; only the stale-key variant reads it.
+        index_key_writes: for each row (owner, its first new entry) of the last calls that stored index keys, in order;
+            as many as a rollback can reach, and one before.
     """
 
     def __init__(self, config, batch=1, quantized=True, dtype=torch.float32, device="cpu", spare=None, live=False):
@@ -44,7 +45,7 @@ class Cache:
         self.dtype, self.device = dtype, torch.device(device)
         self.spare = config.dspark_block_size if spare is None else checks.count(spare, "spare", 0)
         self.lengths, self.stored, self.highest, self.decoded = (torch.zeros(batch, dtype=torch.int64) for _ in "1234")
-        self.newest_index_keys = torch.full((batch,), -1, dtype=torch.int64)
+        self.index_key_writes = [[] for _ in range(batch)]
         if quantized:
             self.window_format = storage.FP8Rows(config.head_dim, dtype)
             self.entry_format = storage.FP4Rows(config.head_dim, "e4m3", 16, dtype)
@@ -89,6 +90,23 @@ class Cache:
         self.highest = torch.maximum(self.highest, self.lengths)
         self.stored = torch.maximum(self.stored, self.lengths)
 
+    @property
+    def newest_index_keys(self):
+        """The owner that stored index keys last in each row, −1 for none: int64 [B]; the stale-key variant reads it."""
+        return torch.tensor([writes[-1][0] if writes else -1 for writes in self.index_key_writes])
+
+    def note_index_keys(self, owner, row):
+        """Remember that an owner is about to store index keys of a row, and forget what no rollback can reach.
+
+        Args:
+            owner: layer.
+            row: number of the row.
+        """
+        writes, safe = self.index_key_writes[row], int(self.highest[row]) - self.spare
+        writes.append((owner, int(self.index_keys[owner].counts[row])))
+        while len(writes) > 1 and (writes[1][1] + 1) * self.config.compress_ratios[writes[1][0]] <= safe:
+            del writes[0]
+
     def restart(self, ring, first):
         """Let a decoder's or draft stage's ring begin at `first` in rows whose last rows it has not seen."""
         ring.start = torch.where(self.decoded == first, ring.start, first)
@@ -121,6 +139,9 @@ class Cache:
             counts = lengths // self.config.compress_ratios[layer]
             self.entries[layer].truncate(counts)
             self.index_keys[layer].truncate(counts)
+        for row, writes in enumerate(self.index_key_writes):
+            while writes and writes[-1][1] >= int(self.index_keys[writes[-1][0]].counts[row]):
+                del writes[-1]
         self.lengths = self.stored = lengths.clone()
         self.decoded = torch.minimum(self.decoded, lengths)
 

@@ -41,8 +41,7 @@ def to_reference(cache, row=0):
     for mine, theirs in zip(rings, their_rings, strict=True):
         theirs.restore([_array(part) for part in mine.stored(row)], int(mine.start[row]), length, highest)
     other.length, other.stored, other.highest = length, int(cache.stored[row]), highest
-    newest = int(cache.newest_index_keys[row])
-    other.newest_index_keys = None if newest < 0 else newest
+    other.index_key_writes = list(cache.index_key_writes[row])
     return other
 
 
@@ -72,7 +71,7 @@ def from_reference(rows, dtype=torch.float32, device="cpu"):
             mine[row] = theirs
         cache.highest[row] = other.highest
         cache.decoded[row] = other.length
-        cache.newest_index_keys[row] = -1 if other.newest_index_keys is None else other.newest_index_keys
+        cache.index_key_writes[row] = list(other.index_key_writes)
     return cache
 
 

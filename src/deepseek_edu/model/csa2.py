@@ -90,8 +90,8 @@ class CSA2(Attention):
         layer, ratio = self.plan.index, self.plan.ratio
         latents = self.compressor(u, span, cache.open_groups.get(layer))  # B N D
         first, counts = span.groups(ratio)
-        emitted = first + counts > cache.entries[layer].counts
-        cache.newest_index_keys = torch.where(emitted, layer, cache.newest_index_keys)
+        for row in (first + counts > cache.entries[layer].counts).nonzero()[:, 0].tolist():
+            cache.note_index_keys(layer, row)
         if not latents.shape[1]:
             return
         if ratio == 1:

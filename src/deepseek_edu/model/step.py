@@ -144,9 +144,9 @@ class Step:
             return  # of a replayed prefix
         latent = normed(values, compressor.norm)
         key = turn(normed(times(array(mine.wk.weight), latent), mine.k_norm), turns)
+        cache.note_index_keys(plan.index, 0)
         cache.index_keys[plan.index].put(number, torch.from_numpy(key))
         cache.entries[plan.index].put(number, torch.from_numpy(turn(latent, turns)))
-        cache.newest_index_keys = torch.full_like(cache.newest_index_keys, plan.index)
 
     def _choose(self, attention, u, narrow):
         """Choose the entries of the token, for this layer and those that reuse its choice."""

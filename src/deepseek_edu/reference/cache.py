@@ -42,6 +42,8 @@ class Cache:
         length: positions that have been processed.
         stored: positions whose compressed entries exist; above length only while a prefix is replayed.
         highest: positions ever processed; above length after a rollback.
+        index_key_writes: (owner, its first new entry) of the last calls that stored index keys, in order; as many as a
+            rollback can reach, and one before.
     """
 
     def __init__(self, config, quantized=True, dtype=np.float64, spare=None):
@@ -58,7 +60,7 @@ class Cache:
             self.index_format = storage.PlainRows(config.index_head_dim, dtype)
         self.entries = {layer: storage.Entries(self.entry_format) for layer in config.kv_source_layers}
         self.index_keys = {layer: storage.Entries(self.index_format) for layer in config.kv_source_layers}
-        self.newest_index_keys = None  # owner that stored last; only the stale-key variant reads it
+        self.index_key_writes = []
         self._clear_transient()
 
     def _clear_transient(self):
@@ -73,6 +75,22 @@ class Cache:
         }
         ids = storage.PlainRows(1, np.int64)
         self.history = window.Ring(ids, c.engram_max_ngram_size - 1, self.spare)
+
+    @property
+    def newest_index_keys(self):
+        """The owner that stored index keys last, None for none; only the stale-key variant reads it."""
+        return self.index_key_writes[-1][0] if self.index_key_writes else None
+
+    def note_index_keys(self, owner):
+        """Remember that an owner is about to store index keys, and forget what no rollback can reach.
+
+        Args:
+            owner: layer.
+        """
+        writes, safe = self.index_key_writes, self.highest - self.spare
+        writes.append((owner, len(self.index_keys[owner])))
+        while len(writes) > 1 and (writes[1][1] + 1) * self.config.compress_ratios[writes[1][0]] <= safe:
+            del writes[0]
 
     def previous_ids(self):
         """Return the compressed ids before the next position, as `engram.ngram_history` wants them: int64 [G − 1]."""
@@ -105,6 +123,9 @@ class Cache:
             count = length // self.config.compress_ratios[layer]
             entries.truncate(count)
             self.index_keys[layer].truncate(count)
+        writes = self.index_key_writes
+        while writes and writes[-1][1] >= len(self.index_keys[writes[-1][0]]):
+            del writes[-1]
         self.length = self.stored = length
 
     def prefix(self, length):

@@ -22,7 +22,7 @@ import numpy as np
 from deepseek_edu.reference import cache as caches
 
 MAGIC = b"DSKVFILE"  # first bytes of every file
-VERSION = 1  # of the format; files of another are refused
+VERSION = 2  # of the format; files of another are refused
 
 
 class CacheFileError(ValueError):
@@ -72,7 +72,7 @@ def save(cache, path, transient=True):
         "length": cache.length if transient else 0,
         "stored": cache.stored,
         "highest": cache.highest if transient else 0,
-        "newest_index_keys": cache.newest_index_keys,
+        "index_key_writes": cache.index_key_writes,
         "rings": rings,
         "arrays": [[name, part.dtype.str, list(part.shape)] for name, part in parts],
     }
@@ -129,7 +129,7 @@ def _filled(header, body, config):
         if name in header["rings"]:
             ring.restore(arrays[name], *header["rings"][name])
     cache.length, cache.stored, cache.highest = header["length"], header["stored"], header["highest"]
-    cache.newest_index_keys = header["newest_index_keys"]
+    cache.index_key_writes = [(owner, first) for owner, first in header["index_key_writes"]]
     return cache
 
 

@@ -59,9 +59,9 @@ def store_global(u, position, w, plan, cache, frequencies):
     latents = compressor.latents(pooled, w["compressor.norm.weight"], config.norm_eps)  # N D
     positions = (first + np.arange(len(latents))) * ratio  # of the groups' first tokens
     keys = indexer.index_keys(latents, w["indexer.wk.weight"], w["indexer.k_norm.weight"], config.norm_eps)
+    cache.note_index_keys(plan.index)
     cache.index_keys[plan.index].append(rope.rotate_tail(keys, positions, frequencies))
     cache.entries[plan.index].append(rope.rotate_tail(latents, positions, frequencies))
-    cache.newest_index_keys = plan.index
 
 
 def choose(u, narrow, positions, w, plan, cache, frequencies, published):
