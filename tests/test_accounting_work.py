@@ -122,6 +122,11 @@ def test_precisions_and_parts_are_conventions_of_the_caller():
     assert "engram readers" not in work.decode_flops(FLASH, 4096, engram=False)
 
 
+def test_a_precision_without_a_weight_is_named():
+    with pytest.raises(ValueError, match=r"missing: \['fp4', 'fp8'\]"):
+        work.decode_flops(FLASH, 4096, precision_weights={"fp32": 1.0, "bf16": 1.0})
+
+
 def test_v4_work_has_its_own_compressors_and_scans():
     flops = work.decode_flops(V4, 2**20)
     assert flops["index scan"] == 21 * 2**18 * 64 * 128 * 2 * 0.25

@@ -69,6 +69,26 @@ def test_calibration_error_is_the_mean_gap_by_bins():
     assert abs(scheduler.calibration_error(probabilities, outcomes, bins=10) - 0.15) < 1e-12
 
 
+@pytest.mark.parametrize(
+    ("probabilities", "outcomes", "message"),
+    [
+        ([0.5, 1.5], [1, 0], "probabilities must be"),
+        ([float("nan"), 0.5], [1, 0], "probabilities must be"),
+        ([[0.5, 0.5]], [[1, 0]], "probabilities must be"),
+        ([0.5, 0.5], [1], "outcomes must be"),
+    ],
+)
+def test_a_calibration_of_something_else_is_refused(probabilities, outcomes, message):
+    with pytest.raises(ValueError, match=message):
+        scheduler.calibration_error(probabilities, outcomes)
+
+
+def test_temperatures_need_one_count_of_accepted_drafts_for_each_block():
+    for logits, accepted in ((np.zeros((4, 3)), np.zeros(3)), (np.zeros(4), np.zeros(4))):
+        with pytest.raises(ValueError, match="logits must be"):
+            scheduler.fit_temperatures(logits, accepted)
+
+
 def test_temperatures_undo_an_overconfident_head():
     """Drafts stand by known probabilities; logits twice too large need temperature 2, position by position."""
     rng = np.random.default_rng(0)

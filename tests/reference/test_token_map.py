@@ -102,7 +102,7 @@ def expected_map(tokenizer, size):
 def test_the_map_of_a_trained_tokenizer_is_that_of_the_librarys_normalisers(build):
     tokenizer = build()
     size = tokenizer.get_vocab_size()
-    got = engram.compressed_token_map(tokenizer, size)
+    got = engram.compressed_token_map(tokenizer, size, len(set(expected_map(tokenizer, size))))
     assert got.dtype == np.int64
     assert got.tolist() == expected_map(tokenizer, size)
     assert 0 < got.max() < size - 1  # something was merged
@@ -137,6 +137,14 @@ def test_word_pieces_and_metaspace_tokens_merge_by_what_they_decode_to():
     tokenizer = Tokenizer(models.Unigram(vocab=pieces, unk_id=0))
     tokenizer.decoder = decoders.Metaspace(prepend_scheme="never")
     assert engram.compressed_token_map(tokenizer, 7).tolist() == [0, 1, 1, 2, 2, 3, 3]
+
+
+def test_another_number_of_compressed_ids_than_configured_is_refused():
+    tokenizer = by_hand()
+    size = tokenizer.get_vocab_size()
+    found = len(set(engram.compressed_token_map(tokenizer, size).tolist()))
+    with pytest.raises(ValueError, match=f"must give {found + 1} compressed ids; it gives {found}"):
+        engram.compressed_token_map(tokenizer, size, found + 1)
 
 
 def test_ids_without_a_token_share_one_number():

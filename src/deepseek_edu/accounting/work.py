@@ -165,12 +165,17 @@ def decode_flops(config, context, *, precision_weights=None, engram=True, head=T
         {component: operations, in BF16 equivalents}; the sum is 21.5 G at 4 096 and 27.0 G at 1 048 576 for V4.1-Flash.
         Nearly all of the difference is the scan of the index keys.
 
+    Raises:
+        ValueError: a precision has no weight, or context is no positive integer.
+
     >>> from deepseek_edu.config import ModelConfig
     >>> short, long = (sum(decode_flops(ModelConfig.v41_flash(), n).values()) for n in (2**12, 2**20))
     >>> round(long / short, 2)
     1.25
     """
     weights = PRECISION_WEIGHTS if precision_weights is None else precision_weights
+    if missing := sorted(set(PRECISION_WEIGHTS) - set(weights)):
+        raise ValueError(f"precision_weights must have a weight for {', '.join(PRECISION_WEIGHTS)}; missing: {missing}")
     flops = {}
     for work in decode_work(config, context, engram=engram, head=head):
         flops[work.component] = flops.get(work.component, 0) + 2 * work.multiply_adds * weights[work.precision]

@@ -115,11 +115,22 @@ def draft(token, position, model, cache, pick=greedy):
     hidden = mhc.collapse(streams, pre)  # R C
     last = model.stages[-1]
     logits = norms.rms_norm(hidden, last["norm.weight"], config.norm_eps) @ model.head.T  # R V
-    return _left_to_right(token, hidden, logits, last, pick)
+    return left_to_right(token, hidden, logits, last, pick)
 
 
-def _left_to_right(token, hidden, logits, w, pick):
-    """Add the bigram bias row by row and take the drafts; the confidence reads the same left neighbour."""
+def left_to_right(token, hidden, logits, w, pick):
+    """Add the bigram bias row by row and take the drafts; the confidence reads the same left neighbour.
+
+    Args:
+        token: id that began the block.
+        hidden: [R C], of the rows, not normalised.
+        logits: [R V], of the rows alone.
+        w: weights of the last stage by released name.
+        pick: as in `draft`.
+
+    Returns:
+        Draft.
+    """
     markov, markov_head = w["markov_head.embed.weight"], w["markov_head.head.weight"]
     ids, biased, confidence = [int(token)], [], []
     for row in range(len(hidden)):

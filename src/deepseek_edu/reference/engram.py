@@ -51,19 +51,29 @@ def normalised_text(text):
     return changed or text
 
 
-def compressed_token_map(tokenizer, vocab_size):
+def compressed_token_map(tokenizer, vocab_size, expected=None):
     """Return the compressed id of every token id: int64 [V], numbered in order of first appearance.
 
     Args:
         tokenizer: an object with `decode(ids, skip_special_tokens=False) -> str` and `id_to_token(id) -> str`, such as
             a `tokenizers.Tokenizer`. Decoding must not tidy spaces.
         vocab_size: ids 0 … vocab_size − 1 are mapped.
+        expected: how many compressed ids there must be, `engram_compressed_vocab_size` of a configuration; None to
+            take what comes.
+
+    Raises:
+        ValueError: there are more or fewer; the multipliers of the hash depend on the number.
     """
     numbers, ids = {}, []
     for token in range(vocab_size):
         text = tokenizer.decode([token], skip_special_tokens=False)
         key = tokenizer.id_to_token(token) if "\ufffd" in text else normalised_text(text)
         ids.append(numbers.setdefault(key, len(numbers)))
+    if expected is not None and len(numbers) != expected:
+        raise ValueError(
+            f"the tokenizer must give {expected} compressed ids; it gives {len(numbers)}; it is not the tokenizer of "
+            "this configuration, or its decoder tidies spaces"
+        )
     return np.array(ids, np.int64)
 
 

@@ -134,12 +134,20 @@ def calibration_error(probabilities, outcomes, bins=15):
     """Return the expected calibration error: the mean gap of probability and frequency over equal bins.
 
     Args:
-        probabilities: [n]; outcomes: bool [n].
+        probabilities: [n], each 0 … 1; outcomes: bool [n].
+        bins: equal stretches of 0 … 1.
+
+    Raises:
+        ValueError: something else than probabilities, or another number of outcomes.
 
     >>> round(float(calibration_error(np.array([0.25, 0.25, 0.25, 0.25]), np.array([1, 0, 0, 0]))), 6)
     0.0
     """
     probabilities, outcomes = np.asarray(probabilities, float), np.asarray(outcomes, float)
+    if probabilities.ndim != 1 or not np.all((probabilities >= 0) & (probabilities <= 1)):
+        raise ValueError(f"probabilities must be [n], each 0 … 1; got shape {probabilities.shape}, {probabilities[:3]}")
+    if outcomes.shape != probabilities.shape:
+        raise ValueError(f"outcomes must be {probabilities.shape}, one for each; got {outcomes.shape}")
     place = np.minimum((probabilities * bins).astype(int), bins - 1)
     gaps = np.bincount(place, weights=probabilities - outcomes, minlength=bins)
     return np.abs(gaps).sum() / max(len(outcomes), 1)
@@ -157,9 +165,14 @@ def fit_temperatures(logits, accepted, grid=None, bins=15):
     Returns:
         float64 [k]: those that make the survival probability of each position best calibrated, given the ones before.
 
+    Raises:
+        ValueError: logits and accepted do not belong together.
+
     Source: DeepSpec, sequential temperature scaling.
     """
     logits, accepted = np.asarray(logits, float), np.asarray(accepted)
+    if logits.ndim != 2 or accepted.shape != (len(logits),):
+        raise ValueError(f"logits must be [n k] and accepted [n]; got {logits.shape} and {accepted.shape}")
     grid = np.geomspace(0.25, 4, 33) if grid is None else np.asarray(grid, float)
     before, temperatures = np.ones(len(logits)), []
     for position in range(logits.shape[1]):

@@ -87,4 +87,4 @@ def draft(token, ids, model, quantized=False, pick=dspark.greedy):
     pre = mhc.head_pre(streams, last["hc_head_fn"], last["hc_head_base"], last["hc_head_scale"], config)
     hidden = mhc.collapse(streams, pre)  # R C
     logits = norms.rms_norm(hidden, last["norm.weight"], config.norm_eps) @ model.weights["head.weight"].T  # R V
-    return dspark._left_to_right(token, hidden, logits, last, pick)
+    return dspark.left_to_right(token, hidden, logits, last, pick)
