@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Quantity:
     notes: tuple[str, ...] = ()
     marked: int = -1
 
-    @property
+    @cached_property
     def rows(self) -> list[list[tuple[float, float | None]]]:
         """Pairs of number and printed number, row by row; a number that was not printed has none."""
         values, old = np.atleast_2d(self.values), np.atleast_2d(self.printed)
@@ -47,7 +48,7 @@ class Quantity:
             for i, row in enumerate(values)
         ]
 
-    @property
+    @cached_property
     def differs(self) -> bool:
         """Whether any number is not the printed one."""
         if self.values.shape != self.printed.shape:
