@@ -1,5 +1,6 @@
 """A built site, a server over it, and a Chromium that reports every request, error and policy violation.
 
+The site comes in the frame of Material for MkDocs; tests marked `both_shells` see it in that of Zensical as well.
 `visit` opens pages in a fresh browser context. When a test ends, its context must not have asked another origin for
 anything, thrown an error or broken the Content-Security-Policy, whatever the test itself was about.
 """
@@ -9,8 +10,9 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,10 +20,12 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from deepseek_edu.site import server as site_server
+from deepseek_edu.site.render import SHELLS
 from tests.browser import chromium
 from tests.site_build import built_site
 
 CHAPTER = "04b_fp4_cache.html"
+both_shells = pytest.mark.parametrize("shell", SHELLS, indirect=True)
 
 WATCH_POLICY = """
 window.__violations = [];
@@ -36,12 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
-
-
-@pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the finished site, so that a build during the run changes nothing under the tests."""
-    return Path(shutil.copytree(built_site(), tmp_path_factory.mktemp("site") / "site"))
 
 
 @dataclass
@@ -69,9 +67,36 @@ def serving(directory: Path, prefix: str = "/") -> Iterator[Address]:
 
 
 @pytest.fixture(scope="session")
-def address(site: Path) -> Iterator[Address]:
-    with serving(site) as running:
-        yield running
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], tuple[Path, Address]]]:
+    """Return a function from a shell to its site and the address it is served at, once for each shell.
+
+    Each site is a copy of the finished one, so that a build during the run changes nothing under the tests.
+    """
+    with ExitStack() as servers:
+
+        @cache
+        def serve(shell: str) -> tuple[Path, Address]:
+            copy = Path(shutil.copytree(built_site(shell), tmp_path_factory.mktemp(shell) / "site"))
+            return copy, servers.enter_context(serving(copy))
+
+        yield serve
+
+
+@pytest.fixture
+def shell(request: pytest.FixtureRequest) -> str:
+    """The frame of the site: Material for MkDocs, unless the test is marked `both_shells`."""
+    return getattr(request, "param", SHELLS[0])
+
+
+@pytest.fixture
+def site(served: Callable[[str], tuple[Path, Address]], shell: str) -> Path:
+    """The folder of the finished site; tests that change files work on a copy."""
+    return served(shell)[0]
+
+
+@pytest.fixture
+def address(served: Callable[[str], tuple[Path, Address]], shell: str) -> Address:
+    return served(shell)[1]
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.conftest import CHAPTER
+from tests.browser.conftest import CHAPTER, both_shells
 
 NOTEBOOK = "notebooks/04b_fp4_cache.html"
 CONTRAST = """
@@ -49,6 +49,7 @@ def test_a_chart_is_readable_static_and_interactive(open_context, page_name, the
     assert sum("/edu/plotly-" in url for url in visit.requests) == 1
 
 
+@both_shells
 @pytest.mark.behaviour(13)
 def test_an_interactive_chart_follows_the_theme_and_the_width(visit):
     page = visit.open(NOTEBOOK)

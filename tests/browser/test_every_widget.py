@@ -1,4 +1,5 @@
-"""What holds for every widget on its page: no script, first moves, live equality, an edit, the keyboard."""
+"""What holds for every widget on its page, in both shells: without scripts, its first moves by keyboard, live views
+equal to CPython's, an edit, and a phone of 320 pixels with the editor open."""
 
 import json
 import random
@@ -9,12 +10,13 @@ import pytest
 from deepseek_edu import widgets
 from deepseek_edu.widgets import live, states
 from deepseek_edu.widgets.compare import differences
-from tests.browser.test_pages import violations
+from tests.browser.conftest import both_shells
+from tests.browser.test_pages import overflowing, violations
 from tests.widgets.test_every_widget import sabotaged
 
 LIVE_SETTINGS = 10
 
-pytestmark = pytest.mark.parametrize("id", widgets.names())
+pytestmark = [pytest.mark.parametrize("id", widgets.names()), both_shells]
 
 ANSWER = """
 ([selector, values]) => new Promise((resolve, reject) => {
@@ -118,9 +120,10 @@ def test_live_views_equal_cpython_and_an_edit_reaches_the_picture(visit, id):
 
 
 @pytest.mark.behaviour(14)
-def test_axe_finds_nothing_with_the_editor_open_on_a_phone(open_context, id):
-    watched = open_context(viewport={"width": 360, "height": 720}, color_scheme="dark")
+def test_a_phone_shows_all_of_it_with_the_editor_open_and_axe_finds_nothing(open_context, id):
+    watched = open_context(viewport={"width": 320, "height": 720}, color_scheme="dark")
     page, widget = opened(watched, id)
     widget.locator("[data-action=edit]").click()
     widget.locator(".edu-editor .cm-content").wait_for()
+    assert overflowing(page) == []
     assert violations(page) == []

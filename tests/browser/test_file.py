@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.browser.conftest import CHAPTER, Address
+from tests.browser.conftest import CHAPTER, Address, both_shells
+
+pytestmark = both_shells
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.conftest import CHAPTER
+from tests.browser.conftest import CHAPTER, both_shells
 from tests.browser.test_lab import SOLUTION, Lab
 
 pytestmark = pytest.mark.behaviour(14)
@@ -56,6 +56,7 @@ def test_the_lab_is_written_and_run_with_the_keyboard(visit):
     assert lab.element.locator(".edu-lab__outcome").get_attribute("role") == "status"
 
 
+@both_shells
 def test_the_first_tab_offers_to_skip_to_the_text(visit):
     page = visit.open(CHAPTER)
     page.keyboard.press("Tab")

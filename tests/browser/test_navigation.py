@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.conftest import CHAPTER, serving
+from tests.browser.conftest import CHAPTER, both_shells, serving
 from tests.browser.test_lab import SOLUTION, Lab
 
 MARK = "window.__same_document = true"
@@ -17,6 +17,7 @@ def follow(page, name: str) -> None:
     page.wait_for_function("before => document.querySelector('h1')?.innerText !== before", arg=before)
 
 
+@both_shells
 @pytest.mark.behaviour(12)
 def test_two_hops_and_back_keep_everything_alive(visit):
     page = visit.open(CHAPTER)
@@ -42,6 +43,7 @@ def test_two_hops_and_back_keep_everything_alive(visit):
     assert Lab(page).run(SOLUTION) == "passed"
 
 
+@both_shells
 @pytest.mark.behaviour(5)
 @pytest.mark.parametrize("prefix", ["/a/b/"])
 def test_everything_works_under_a_sub_path(site, open_context, prefix):

@@ -1,10 +1,10 @@
-"""Every page kind: no foreign request, no policy violation, accessible in both themes, and whole at 320 px."""
+"""Every page in both shells: no foreign request, no policy violation, accessible in both themes, whole at 320 px."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import CHAPTER
+from tests.browser.conftest import CHAPTER, both_shells
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
@@ -19,22 +19,12 @@ PAGES = (
 )
 
 
+@both_shells
 def test_the_list_of_pages_is_the_whole_site(site):
     built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     reference = {name for name in built if name.startswith("api/")}
     assert built - reference - {"404.html"} == set(PAGES) - set(API)
     assert set(API) < reference
-
-
-@pytest.mark.behaviour(1)
-@pytest.mark.parametrize("page_name", PAGES)
-def test_no_foreign_request_and_no_error(visit, page_name):
-    page = visit.open(page_name)
-    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-    page.wait_for_load_state("networkidle")
-    assert page.locator("h1").count() == 1
-    assert page.title()
-    # requests, errors and violations are checked for every context when the test ends
 
 
 def violations(page) -> list[str]:
@@ -45,25 +35,6 @@ def violations(page) -> list[str]:
         for rule in found["violations"]
         for node in rule["nodes"]
     ]
-
-
-@pytest.mark.behaviour(14)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("page_name", PAGES)
-def test_axe_finds_nothing(open_context, page_name, theme):
-    page = open_context(color_scheme=theme).open(page_name)
-    scheme = page.evaluate("document.body.getAttribute('data-md-color-scheme')")
-    assert scheme == {"light": "default", "dark": "slate"}[theme]
-    assert violations(page) == []
-
-
-@pytest.mark.behaviour(14)
-def test_axe_finds_nothing_in_the_open_search_dialog(visit):
-    page = visit.open("index.html")
-    page.keyboard.press("/")
-    page.keyboard.type("scale")
-    page.wait_for_selector(".md-search-result__item")
-    assert violations(page) == []
 
 
 OVERFLOW = """
@@ -96,15 +67,31 @@ UNREACHABLE = """
 """
 
 
-@pytest.mark.behaviour(14)
-@pytest.mark.parametrize("page_name", PAGES)
-def test_nothing_overflows_at_320_pixels(open_context, page_name):
-    page = open_context(viewport={"width": 320, "height": 640}).open(page_name)
+def overflowing(page) -> list[str]:
+    """What is wider than the window, and scroll containers a keyboard cannot reach, with everything folded open."""
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     measured = page.evaluate(OVERFLOW)
-    assert measured["wide"] == []
-    assert measured["page"] <= measured["view"]
-    assert page.evaluate(UNREACHABLE) == [], "scroll containers a keyboard cannot reach"
+    wide = [f"the page {measured['page']} wide"] if measured["page"] > measured["view"] else []
+    return [*wide, *measured["wide"], *(f"{name} is out of reach" for name in page.evaluate(UNREACHABLE))]
+
+
+@both_shells
+@pytest.mark.behaviour(1, 14)
+@pytest.mark.parametrize("page_name", PAGES)
+def test_a_page_is_whole_at_320_pixels_and_accessible_in_both_themes(open_context, page_name):
+    """One visit, from a phone to a desk in the dark. Requests, errors and policy are checked when the test ends."""
+    page = open_context(viewport={"width": 320, "height": 640}).open(page_name)
+    assert page.locator("h1").count() == 1
+    assert page.title()
+    found = [f"at 320 pixels: {wide}" for wide in overflowing(page)]
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    page.wait_for_load_state("networkidle")
+    for theme, scheme in (("light", "default"), ("dark", "slate")):
+        page.emulate_media(color_scheme=theme)
+        page.wait_for_selector(f"body[data-md-color-scheme={scheme}]")
+        found += [f"{theme}: {violation}" for violation in violations(page)]
+    assert found == []
 
 
 @pytest.mark.behaviour(14)
@@ -116,18 +103,3 @@ def test_sliders_are_native_inputs_with_names_values_and_steps(visit):
         for attribute in ("min", "max", "step", "aria-valuetext"):
             assert slider.get_attribute(attribute), f"a slider without {attribute}"
         assert page.locator(f"label[for='{slider.get_attribute('id')}']").inner_text().strip()
-
-
-def test_the_search_index_comes_when_the_reader_searches(visit):
-    page = visit.open("index.html")
-    page.wait_for_load_state("networkidle")
-    assert not any("search_index.json" in url for url in visit.requests)
-    page.keyboard.press("/")
-    page.keyboard.type("scale")
-    page.wait_for_selector(".md-search-result__item")
-    assert sum("search_index.json" in url for url in visit.requests) == 1
-
-
-def test_a_query_in_the_address_is_answered(visit):
-    page = visit.open("index.html?q=scale")
-    page.wait_for_selector(".md-search-result__item", state="attached")

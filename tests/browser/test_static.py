@@ -1,6 +1,8 @@
 """What a page says before, or without, any of its scripts."""
 
-from tests.browser.conftest import CHAPTER
+from tests.browser.conftest import CHAPTER, both_shells
+
+pytestmark = both_shells
 
 
 def test_a_widget_is_readable_with_javascript_off(open_context):

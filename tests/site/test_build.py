@@ -251,9 +251,8 @@ def content_of(path: Path) -> BeautifulSoup:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("zensical")
-    return built_site(), build(ROOT, folder / "site", "zensical", work=folder / "work").site
+def both() -> tuple[Path, Path]:
+    return built_site("material"), built_site("zensical")
 
 
 @pytest.mark.parametrize(
