@@ -137,7 +137,7 @@ def _follow(stops: tuple, number: int, phase: str) -> View:
         picked=(stop.box,),
         path=_passed(config, [s.box for s in stops[:number]], stop.box),
         readers=() if reader is None else (reader,),
-        choosers=stop.chooses if chooser is None else (chooser,),
+        choosers=() if chooser is None else (chooser,),
         memories=stop.writes if owner is None else (owner,),
     )
     words = f"The tiny model: {config.n_layers} layers and {config.n_mtp_layers} draft stages; the stop is marked."

@@ -135,7 +135,7 @@ def _decoder_stops(walk: Walk, logits: np.ndarray, following: int, draft: dspark
                     f"{thousands(flash.candidate_topk_blocks * flash.candidate_block_size)} entries",
                 ),
             ),
-            chooses=(3,),
+            reads=(3, 3, 3),
         ),
         _attention_stop(
             walk, 4, NEW[11], "Layer 4 reuses the choice of layer 3; its query and its output are its own."
@@ -230,7 +230,7 @@ def _picks(name: str, walk: Walk, layer: int) -> Shown:
 
 def _choice_stop(walk: Walk, layer: int, name: str, text: str) -> Stop:
     rows = (_picks("Index scores of the entries, the chosen in frames", walk, layer),)
-    return Stop(name, f"layer-{layer}", text, rows, chooses=(layer,))
+    return Stop(name, f"layer-{layer}", text, rows, reads=(layer, plans_of(walk.config)[layer].owner, layer))
 
 
 def _attention_stop(walk: Walk, layer: int, name: str, text: str) -> Stop:

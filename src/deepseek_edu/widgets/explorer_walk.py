@@ -65,8 +65,9 @@ class Stop:
     text: str
     rows: tuple[Shown, ...] = ()
     writes: tuple[int, ...] = ()  # owners whose memory gets an entry
-    chooses: tuple[int, ...] = ()  # layers that choose
-    reads: tuple[int, int, int] | None = None  # layer that reads, owner of the entries, layer that chose them
+    reads: tuple[int, int, int] | None = (
+        None  # the layer that scores or reads, owner of the entries, layer that chooses
+    )
 
 
 @remembered(1)
