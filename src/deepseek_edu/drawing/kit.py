@@ -221,6 +221,7 @@ def bars(
     label_width: float = 120,
     row: float = 26,
     top: float = 0,
+    behind: float = 0,
 ) -> float:
     """Horizontal bars with their names on the left and their numbers behind them. Returns the y below.
 
@@ -231,10 +232,12 @@ def bars(
         label_width: room for the names.
         row: height of a row.
         top: the value of a full bar; the largest by default.
+        behind: room for what is written behind a full bar; that of the longest text by default.
     """
     top = top or max((abs(value) for _, value, _, _ in items), default=1.0) or 1.0
     texts = [text or show(value, 4) for _, value, text, _ in items]
-    room = max(8.0, width - label_width - max((text_width(text) for text in texts), default=0) - 12)
+    behind = behind or max((text_width(text) for text in texts), default=0)
+    room = max(8.0, width - label_width - behind - 12)
     for (name, value, _, kind), text in zip(items, texts, strict=True):
         canvas.text(x, y + row / 2 + 4, fit(name, label_width - 6), "k-label", "start")
         length = max(1.5 if value else 0, room * _unit(abs(value) / top))

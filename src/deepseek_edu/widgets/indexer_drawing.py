@@ -87,9 +87,11 @@ def heads_picture(queries, weights, keys, products, counted, scores, chosen: lis
         for h, x in enumerate(heads):
             with canvas.group(x, y):
                 q = f"({fixed(float(queries[h][0]), 2)}, {fixed(float(queries[h][1]), 2)})"
-                canvas.text(0, 14, f"Head {HEADS[h]}" + ("" if narrow else f"  q = {q}"), "k-text--strong", "start")
-                style = "k-error" if weights[h] < 0 else "k-muted"
-                canvas.text(0, 30, f"weight {fixed(weights[h], 1)}", style, "start", SMALL)
+                canvas.text(0, 14, f"Head {HEADS[h]}", "k-text--strong", "start")
+                if not narrow:
+                    canvas.text(52, 14, f"q = {q}", "k-changed", "start")
+                against = ", speaks against" if weights[h] < 0 and not narrow else ""
+                canvas.text(0, 30, f"weight {fixed(weights[h], 1)}{against}", "k-changed", "start", SMALL)
         y += 38
         for j, key in enumerate(keys):
             taken = j in chosen

@@ -180,8 +180,14 @@ def real(index: int) -> View:
     metrics = Metrics(
         (
             Metric("Pool at most", most, _spaced(most), note=f"{_spaced(blocks)} blocks × {size} entries"),
-            Metric("Each later layer scores", later[0][4], _spaced(later[0][4]), unit="keys", role="result"),
-            Metric("All choosing layers", total, _spaced(total), unit="keys", note=f"without a pool {_spaced(free)}"),
+            Metric(
+                "All choosing layers",
+                total,
+                _spaced(total),
+                unit="keys",
+                note=f"without a pool {_spaced(free)}",
+                role="result",
+            ),
             Metric("Saved by the pool", saved, f"{100 * saved:.1f} %"),
             Metric("Then read", min(source[4], config.index_topk), note=f"Top-{config.index_topk}, in every layer"),
         ),

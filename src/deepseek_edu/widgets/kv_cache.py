@@ -31,7 +31,8 @@ EXPONENTS = range(2, 17)
 class Step:
     """One call of the model: the tokens it feeds, and how its logits compare with those of the whole prefix."""
 
-    first: int  # position of the first new token
+    first: int  # how many tokens are in the cache, which is the position of the first new one
+    given: int  # the position it was given
     ids: tuple
     nbytes: int  # of the cache afterwards
     gap: float  # largest difference of all logits of the new tokens; 0 within the tolerance
@@ -110,6 +111,7 @@ def run(ids: tuple[int, ...], off: bool) -> tuple[Step, ...]:
         steps.append(
             Step(
                 first,
+                int(position(first)),
                 ids[first:end],
                 cache.nbytes,
                 0.0 if gap < TOLERANCE else round(gap, 7),

@@ -7,21 +7,20 @@ ROW = 34
 
 def steps_picture(steps: tuple, number: int) -> Picture:
     """Steps from top to bottom, positions from left to right; below, where the current token looks."""
-    ids = tuple(id for step in steps for id in step.ids)
-    prompt = len(steps[0].ids)
+    count = sum(len(step.ids) for step in steps)
 
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
         left = 70 if canvas.narrow else 132
         side = 88 if canvas.narrow else 190
-        cell = (width - left - side) // len(ids)
+        cell = (width - left - side) // count
         with canvas.group():
             items = [("k-changed", "made in this step"), ("k-local", "kept"), ("k-box k-box--off", "not there yet")]
             y = kit.legend(canvas, items)
-        y = _head(canvas, ids, prompt, left, cell, y + 4)
+        y = _head(canvas, steps, number, left, cell, y + 4)
         for index, step in enumerate(steps, 1):
-            y = _step(canvas, step, index, number, len(ids), left, cell, y)
-        y = _attention(canvas, steps[number - 1], len(ids), left, cell, y + 8)
+            y = _step(canvas, step, index, number, count, left, cell, y)
+        y = _attention(canvas, steps[number - 1], count, left, cell, y + 8)
         canvas.height = y
         return canvas
 
@@ -32,7 +31,13 @@ def steps_picture(steps: tuple, number: int) -> Picture:
     )
     raw = {
         "steps": [
-            {"new": list(range(step.first, step.end)), "reused": step.first, "bytes": step.nbytes, "gap": step.gap}
+            {
+                "new": list(range(step.first, step.end)),
+                "given": step.given,
+                "reused": step.first,
+                "bytes": step.nbytes,
+                "gap": step.gap,
+            }
             for step in steps[:number]
         ],
         "attention": {"cached": list(now.taken), "full": list(now.taken_full)},
@@ -40,10 +45,11 @@ def steps_picture(steps: tuple, number: int) -> Picture:
     return draw(paint, "Keys and values, step by step", description, raw)
 
 
-def _head(canvas: Canvas, ids: tuple, prompt: int, left: float, cell: float, y: float) -> float:
-    """The ids, and which of them are the prompt."""
+def _head(canvas: Canvas, steps: tuple, number: int, left: float, cell: float, y: float) -> float:
+    """The ids, which of them are the prompt, and the position that each was given; a wrong one is marked."""
+    ids, prompt = tuple(id for step in steps for id in step.ids), len(steps[0].ids)
     with canvas.group():
-        for first, end, words, style in ((0, prompt, "prompt", "k-axis"), (prompt, len(ids), "chosen", "k-changed")):
+        for first, end, words, style in ((0, prompt, "prompt", "k-axis"), (prompt, len(ids), "chosen", "k-axis")):
             x1, x2 = left + first * cell + 2, left + end * cell - 2
             canvas.text((x1 + x2) / 2, y + 13, words, "k-label", size=SMALL)
             canvas.line(x1, y + 19, x2, y + 19, style, 2)
@@ -52,7 +58,15 @@ def _head(canvas: Canvas, ids: tuple, prompt: int, left: float, cell: float, y: 
         side = left + len(ids) * cell + 12
         canvas.text(side, y + 13, "cached against", "k-muted", "start", SMALL)
         canvas.text(side, y + 27, "whole prefix", "k-muted", "start", SMALL)
-    return y + 64
+        canvas.text(0, y + 69, "position", "k-label", "start")
+    for step in steps[:number]:
+        for offset in range(len(step.ids)):
+            with canvas.group(left + (step.first + offset + 0.5) * cell, y + 69):
+                right = step.given == step.first
+                words = step.given + offset if right else f"{step.given + offset}, not {step.first + offset}"
+                small = {} if right else {"size": SMALL}
+                canvas.text(0, 0, words, "k-muted" if right else "k-error k-text--strong", **small)
+    return y + 80
 
 
 def _step(canvas, step, index: int, number: int, count: int, left: float, cell: float, y: float) -> float:
@@ -109,6 +123,7 @@ def doubling_picture(sizes: tuple, bytes_: tuple, totals: dict) -> Picture:
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
         y = 0.0
+        behind = max(kit.text_width(_spaced(value)) for _, _, pair, _ in blocks for value in pair)
         for name, unit, pair, kind in blocks:
             with canvas.group():
                 y = kit.heading(canvas, 0, y, name, f"{unit}, × {pair[1] / pair[0]:.2f}")
@@ -117,7 +132,7 @@ def doubling_picture(sizes: tuple, bytes_: tuple, totals: dict) -> Picture:
                     (f"{_spaced(tokens)} tokens", float(value), _spaced(value), kind)
                     for tokens, value in zip(sizes, pair, strict=True)
                 ]
-                y = kit.bars(canvas, 0, y, width, items, 112 if canvas.narrow else 150) + 12
+                y = kit.bars(canvas, 0, y, width, items, 112 if canvas.narrow else 150, behind=behind) + 12
         canvas.height = y - 8
         return canvas
 

@@ -44,7 +44,7 @@ def toy_attention(
     ) = "12 37 9",
     mask: Toggle("Causal mask") = True,
     run: Choice(
-        {"typed": "as typed", "changed": "with one token changed"}, "Run the model on them", look="segments"
+        {"typed": "as typed", "changed": "one token changed"}, "Run the model on them", look="segments"
     ) = "typed",
     which: Choice(
         {str(i): f"the {name}" for i, name in enumerate(_ORDER)}, "Token that is changed", look="segments", when=CHANGED
