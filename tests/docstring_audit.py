@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from deepseek_edu.site.api import docstring
-from deepseek_edu.site.api.read import Item, Module
+from deepseek_edu.site.api.parts import Item, Module
 
 SMALL = 3
 ARRAY_USES = {"shape", "ndim", "T", "mT", "reshape", "flatten", "unflatten", "astype", "transpose", "gather", "chunk"}

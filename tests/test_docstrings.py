@@ -9,7 +9,8 @@ import griffe
 import pytest
 
 from deepseek_edu.site.api.docstring import conventions
-from deepseek_edu.site.api.read import Module, packages, read_module
+from deepseek_edu.site.api.parts import Module
+from deepseek_edu.site.api.read import packages, read_module
 from tests.docstring_audit import by_name, findings
 
 ROOT = Path(__file__).resolve().parents[1]

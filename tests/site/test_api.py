@@ -12,7 +12,8 @@ from deepseek_edu.site import api
 from deepseek_edu.site.api import docstring
 from deepseek_edu.site.api.names import Names
 from deepseek_edu.site.api.pages import without_docstrings
-from deepseek_edu.site.api.read import Item, packages
+from deepseek_edu.site.api.parts import Item
+from deepseek_edu.site.api.read import packages
 from tests.site_build import ROOT, built_site
 
 CODE = '''

@@ -1,6 +1,8 @@
 """The API reference: pages made from the sources of the package, read statically, in reading order.
 
-    read.py       modules, functions and classes with their docstrings (griffe)
+    parts.py      packages, modules and items as plain data
+    items.py      one function, class or constant as griffe found it
+    read.py       the packages' files, in reading order
     docstring.py  a docstring as HTML: paragraphs, aligned columns, lists of arguments, examples, links
     names.py      where a name leads: other items, the same file in the other implementation
     pages.py      Markdown pages and their place in the navigation

@@ -109,7 +109,7 @@ def columns(lines: list[str]) -> list[list[str]]:
 
 def _table(rows: list[list[str]], link: Link) -> str:
     body = "".join(f"<tr>{''.join(f'<td>{_cell(cell, link)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'{SCROLL.format(name="Table")}<table><tbody>{body}</tbody></table></div>'
+    return f"{SCROLL.format(name='Table')}<table><tbody>{body}</tbody></table></div>"
 
 
 SCROLL = '<div class="edu-scroll" role="group" aria-label="{name}" tabindex="0">'

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from deepseek_edu.site.api import docstring
 from deepseek_edu.site.api.docstring import FILE
-from deepseek_edu.site.api.read import Item, Module, Package
+from deepseek_edu.site.api.parts import Item, Module, Package
 
 TWINS = {"reference": ("model", "PyTorch"), "model": ("reference", "NumPy")}
 SHORTEST = 4

@@ -14,7 +14,8 @@ from typing import Any
 
 from deepseek_edu.site.api import docstring
 from deepseek_edu.site.api.names import Names
-from deepseek_edu.site.api.read import Field, Item, Module, Package, packages
+from deepseek_edu.site.api.parts import Field, Item, Module, Package
+from deepseek_edu.site.api.read import packages
 
 INDEX = "api/index.md"
 """The entry of `nav` in `mkdocs.yml` that stands for the whole reference."""
