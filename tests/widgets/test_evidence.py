@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deepseek_edu import widgets
 from deepseek_edu.widgets import live
-from deepseek_edu.widgets.parts import Metrics, Steps, Table
+from deepseek_edu.widgets.parts import Metrics, Table
 from deepseek_edu.widgets.render import render_parts
 
 TABLE = {  # report, table 1, page 24, in tenths of a point
@@ -118,11 +118,12 @@ def test_with_500_questions_three_of_six_rows_lie_beyond_chance():
 def test_any_sorting_is_scored_and_judged_only_when_asked(chosen):
     values = {"part": "claims", **{f"c{i}": f"c{i}" in chosen for i in range(1, 9)}}
     open_view, checked = view(**values), view(**values, check=True)
-    assert open_view.parts[0].raw["supported"] == {} and not any(isinstance(p, Steps) for p in open_view.parts)
+    assert open_view.parts[0].raw["supported"] == {} and not any(isinstance(p, Table) for p in open_view.parts)
     wrong = chosen ^ SUPPORTED
     assert numbers(checked)["Sorted right"] == 8 - len(wrong)
-    steps = next(part for part in checked.parts if isinstance(part, Steps))
-    assert {f"c{i}" for i, text in enumerate(steps.items, 1) if "you said otherwise" in text} == wrong
+    table = next(part for part in checked.parts if isinstance(part, Table))
+    assert {f"c{i}" for i, row in enumerate(table.rows, 1) if row[1] != row[2]} == wrong
+    assert {f"c{i + 1}" for i in table.selected} == wrong
     assert {key for key, yes in checked.parts[0].raw["supported"].items() if yes} == SUPPORTED
 
 

@@ -10,7 +10,7 @@ from .contract import Choice, Slider, Text, Toggle, View, widget
 from .evidence_data import AFTER, BEFORE, CLAIMS, ROWS, judged, scores, signed
 from .evidence_drawing import claims_picture, plan_picture, rows_picture
 from .evidence_plan import FIELDS, checked
-from .parts import Metric, Metrics, Prose, Steps, Table
+from .parts import Metric, Metrics, Prose, Table
 
 NAMES = {key: name for key, (name, *_) in ROWS.items()}
 QUESTIONS = (50, 100, 200, 500, 1000, 2000, 5000, 10000)
@@ -216,12 +216,13 @@ def _claims(sorted_as: dict[str, bool], check: bool) -> View:
         ),
         "Your sorting",
     )
-    said = {
-        key: f"{'Supported' if truth[key] else 'Not supported'}{'' if truth[key] == side else ', you said otherwise'}"
-        for key, side in sorted_as.items()
-    }
-    reasons = Steps(
-        tuple(f"{claim.text} {said[key]}. {found[key][1]}" for key, claim in CLAIMS.items()), "Each claim, and why"
+    sides = ("not supported", "supported")
+    reasons = Table(
+        "Each claim, and why",
+        ("Claim", "You say", "It is", "Why"),
+        tuple((CLAIMS[key].text, sides[side], sides[truth[key]], found[key][1]) for key, side in sorted_as.items()),
+        selected=tuple(i for i, (key, side) in enumerate(sorted_as.items()) if truth[key] != side),
+        folded=True,
     )
     words = (
         "A claim is supported if the numbers agree with it and if it rests on nothing that the table does not hold. "

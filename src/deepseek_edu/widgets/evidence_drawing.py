@@ -126,7 +126,7 @@ def claims_picture(sorted_as: Mapping[str, bool], found: Mapping[str, tuple[bool
     Args:
         sorted_as: claim → whether the reader says that the table supports it.
         found: claim → whether it does, and why.
-        check: whether the cards say if they are right.
+        check: whether the cards say if they are right; the reason then stands in the place that a card left free.
     """
 
     truth = {key: supported for key, (supported, _) in found.items()}
@@ -142,10 +142,13 @@ def claims_picture(sorted_as: Mapping[str, bool], found: Mapping[str, tuple[bool
         y = 24.0
         for key, claim in CLAIMS.items():
             lines = textwrap.wrap(claim.text, letters)
-            height = 15 * len(lines) + (26 if check else 14)
+            reason = textwrap.wrap(found[key][1], 26 if narrow else 56) if check else []
+            height = max(15 * len(lines) + (26 if check else 14), 14 * len(reason) + 14)
             side = sorted_as[key]
             with canvas.pick(key, int(not side), (column + 16) * (not side), y):
                 canvas.rect(0.5, 0, column - 1, height, "k-box k-box--off", 5)
+                for number, line in enumerate(reason):
+                    canvas.text(8, 17 + 14 * number, line, "k-muted", "start", SMALL)
             with canvas.group((column + 16) * side, y):
                 style = "k-box"
                 if check:
