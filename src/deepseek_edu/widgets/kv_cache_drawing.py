@@ -1,6 +1,7 @@
 """Pictures of the `kv-cache` widget: which keys and values are new or reused, and how the two runs compare."""
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
+from deepseek_edu.drawing.svg import FONT
 
 ROW = 34
 
@@ -63,9 +64,9 @@ def _head(canvas: Canvas, steps: tuple, number: int, left: float, cell: float, y
         for offset in range(len(step.ids)):
             with canvas.group(left + (step.first + offset + 0.5) * cell, y + 69):
                 right = step.given == step.first
-                words = step.given + offset if right else f"{step.given + offset}, not {step.first + offset}"
-                small = {} if right else {"size": SMALL}
-                canvas.text(0, 0, words, "k-muted" if right else "k-error k-text--strong", **small)
+                instead = "" if right or canvas.narrow else f", not {step.first + offset}"
+                style = "k-muted" if right else "k-error k-text--strong"
+                canvas.text(0, 0, f"{step.given + offset}{instead}", style, size=SMALL if instead else FONT)
     return y + 80
 
 

@@ -46,8 +46,8 @@ def replay(
     variant: Choice(
         VARIANTS, "When", help="After a prefix hit all layers replay. At a prefill the decoder does."
     ) = "hit",
-    window: Choice({"2": "2 tokens", "4": "4 tokens"}, "Window", look="segments") = "4",
-    prefix: Choice({"8": "8 tokens", "20": "20 tokens"}, "Prefix", look="segments") = "20",
+    window: Choice({"2": "2 tokens", "4": "4 tokens"}, "Window", look="segments", more=True) = "4",
+    prefix: Choice({"8": "8 tokens", "20": "20 tokens"}, "Prefix", look="segments", more=True) = "20",
 ) -> View:
     """Evaluate the widget for checked control values."""
     setting = runs.Setting(variant, int(depth), int(window), int(prefix))

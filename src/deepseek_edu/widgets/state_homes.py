@@ -18,6 +18,9 @@ from .state_homes_walk import walk_view
 TOKEN, WEIGHT, SIZE = ({"part": "change", "change": value} for value in ("token", "weight", "window"))
 
 
+STOPS = ("1 Ids", "2 Embedding", "3 Window KV", "4 Engram", "5 Encoder output", "6 Global KV")
+
+
 @widget(
     "state-homes",
     title="Change one thing and see what follows",
@@ -56,7 +59,7 @@ def state_homes(
         -1.0,
         1.0,
     ),
-    step: Slider(1, 6, 1, "Step", look="steps", when={"part": "walk"}) = 1,
+    step: Slider(1, 6, 1, "Step", look="steps", names=STOPS, when={"part": "walk"}) = 1,
 ) -> View:
     """Evaluate the widget for checked control values."""
     if part == "product":
