@@ -52,12 +52,12 @@ def replay(
     """Evaluate the widget for checked control values."""
     setting = runs.Setting(variant, int(depth), int(window), int(prefix))
     fed, step = min(int(tokens), setting.longest), int(step)
-    run, needed = None, 0
+    run, needed, cut = None, 0, None
     if step >= REPLAY:
         run, probe = runs.replays(setting, [fed, runs.probe(setting)])
-        needed = runs.needed(setting, probe)
+        needed, cut = runs.needed(setting, probe), runs.cut(setting)
     owners = tuple((layer, setting.config.compress_ratios[layer]) for layer in setting.config.kv_source_layers)
-    scene = Scene(setting, step, run, owners, needed, runs.cut(setting))
+    scene = Scene(setting, step, run, owners, needed, cut)
     pictures = [grid_picture(scene)]
     if step == COMPARE:
         points = [(r.tokens, r.divergence) for r in runs.replays(setting, [*runs.curve(setting, needed), fed])]

@@ -27,7 +27,7 @@ class Scene:
     run: Replayed | None  # from step 3 on
     owners: tuple  # (layer, ratio) of every layer that makes global entries
     needed: int  # shortest replay after which all windows are exact, from step 3 on
-    cut: np.ndarray  # divergences of the last prompt tokens and the new ones, with the prompt cut
+    cut: np.ndarray | None  # divergences of the last prompt tokens and the new ones, with the prompt cut; likewise
 
     @property
     def cut_error(self) -> float:

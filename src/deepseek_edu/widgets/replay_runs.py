@@ -23,6 +23,9 @@ NEW = 4
 DEEPEST = 4
 """Layers that are replayed at most."""
 
+DECODER = ModelConfig.tiny().decoder_start
+"""First layer of the decoder."""
+
 EXACT = 1e-9
 """Relative difference below which two windows are the same: far above the rounding of float64, far below any effect."""
 
@@ -55,7 +58,7 @@ class Setting:
     @property
     def first(self):
         """Number of the first replayed layer."""
-        return 0 if self.variant == "hit" else ModelConfig.tiny().decoder_start
+        return 0 if self.variant == "hit" else DECODER
 
     @property
     def layers(self):
