@@ -210,9 +210,10 @@ FILES = (
         "checkpoint",
         "a matrix is read as it lies",
         "square ones are transposed",
-        "parameter.copy_(torch.tensor(values))",
-        "values = torch.tensor(values)\n"
-        "            parameter.copy_(values.mT if values.ndim > 1 and values.shape[0] == values.shape[1] else values)",
+        "    parameter[first : first + len(values)].copy_(torch.tensor(values))",
+        "    values = torch.tensor(values)\n"
+        "                square = parameter.ndim > 1 and parameter.shape[0] == parameter.shape[1] == len(values)\n"
+        "                parameter[first : first + len(values)].copy_(values.mT if square else values)",
         "properties_storage:test_a_released_checkpoint_becomes_the_numbers_it_means",
     ),
     mutant(

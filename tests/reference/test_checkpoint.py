@@ -1,6 +1,7 @@
 """Quantised matrices, and reading a checkpoint in the released layout."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -80,6 +81,47 @@ def test_a_checkpoint_in_the_released_layout_gives_the_numbers_it_stands_for(tmp
     assert np.isfinite(model.prefill([1, 2, 3], model.new_cache()).logits).all()
 
 
+def test_pieces_of_any_size_are_the_whole(tmp_path, monkeypatch):
+    """Pieces of at most 700 numbers, where rows and the rows that share scales are not larger."""
+    stored, meaning = released(CONFIG)
+    write(tmp_path, stored)
+    monkeypatch.setattr(checkpoint, "PIECE", 700)
+    got = checkpoint.load_checkpoint(tmp_path, CONFIG, np.float32)
+    for name, expected in meaning.items():
+        np.testing.assert_array_equal(got[name], expected, err_msg=name)
+    opened = checkpoint.Checkpoint(tmp_path)
+    for name, per_piece in (("embed.weight", 21), ("layers.0.attn.wq_b.weight", 32), ("layers.0.attn.wq_a.weight", 16)):
+        rows = [len(numbers) for _, numbers in opened.pieces(name)]
+        assert rows[:-1] == [per_piece] * (len(rows) - 1) and sum(rows) == len(meaning[name])
+
+
+@pytest.mark.parametrize("kind", ["F8_E4M3", "I8", "BF16", "F32"])
+def test_reading_needs_the_memory_of_a_piece(tmp_path, monkeypatch, kind):
+    """48 bytes for each of its numbers, whatever the size of the tensor: 100 MB for 2 million."""
+    monkeypatch.setattr(checkpoint, "PIECE", 1 << 14)
+    array = np.random.default_rng(0).standard_normal((4096, 128)).astype(np.float32)
+    stored = {"x.weight": ("F32", array.shape, array.tobytes())}
+    if kind == "BF16":
+        stored = {"x.weight": (kind, array.shape, bfloat16(array)[1])}
+    elif kind != "F32":
+        make = linear.quantize_fp8_weight if kind == "F8_E4M3" else linear.quantize_fp4_weight
+        codes, scales = make(array)
+        stored = {"x.weight": (kind, codes.shape, codes.tobytes())}
+        stored["x.scale"] = ("F8_E8M0", scales.shape, scales.tobytes())
+    write(tmp_path, stored, shards=1)
+    opened = checkpoint.Checkpoint(tmp_path)
+    for _ in opened.pieces("x.weight"):  # what is made once, at the first use
+        break
+    tracemalloc.start()
+    try:
+        total = sum(len(numbers) for _, numbers in opened.pieces("x.weight"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert total == 4096
+    assert peak < 48 * checkpoint.PIECE + 50_000 < array.nbytes / 2
+
+
 def test_one_layer_can_be_read_alone(tmp_path):
     stored, meaning = released(CONFIG)
     write(tmp_path, stored, shards=1)
@@ -112,6 +154,43 @@ def test_missing_unknown_and_misshapen_tensors_are_listed_together(tmp_path):
     assert "2 of another shape" in message
     assert "layers.0.attn.attn_sink (5,) (expected (4,))" in message
     assert "layers.1.ffn.experts.0.w1.weight (32, 16) (expected (32, 32))" in message
+
+
+def test_scales_and_types_that_cannot_be_read_are_listed_with_the_rest(tmp_path):
+    stored, _ = released(CONFIG)
+    dense, expert, table = "layers.0.attn.wq_b", "layers.0.ffn.experts.1.w1", "layers.1.engram.embed"
+    kind, shape, content = stored[f"{dense}.scale"]
+    stored[f"{dense}.scale"] = (kind, (shape[0] + 7, *shape[1:]), content + bytes(7 * shape[1]))
+    kind, shape, content = stored[f"{expert}.scale"]
+    stored[f"{expert}.scale"] = (kind, (shape[0], 2 * shape[1]), 2 * content)
+    kind, shape, content = stored[f"{table}.scale"]
+    stored[f"{table}.scale"] = ("F32", shape, 4 * content)
+    kind, shape, content = stored["layers.2.attn.wkv.weight"]
+    stored["layers.2.attn.wkv.weight"] = ("F8_E5M2", shape, content)
+    del stored["norm.weight"]
+    write(tmp_path, stored)
+    with pytest.raises(ValueError) as error:
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
+    message = str(error.value)
+    assert "1 missing: norm.weight" in message
+    assert "4 not readable: " in message
+    for words in (
+        f"{dense}.scale (scales of shape (11, 1) do not belong to a matrix of shape (128, 16))",
+        f"{expert}.scale (32, 2) (for {expert}.weight (32, 16))",
+        f"{table}.scale of type F32 (expected F8_E8M0)",
+        "layers.2.attn.wkv.weight of type F8_E5M2",
+    ):
+        assert words in message, words
+
+
+def test_a_tensor_in_two_shards_is_refused(tmp_path):
+    stored, _ = released(CONFIG)
+    write(tmp_path, stored)
+    (tmp_path / "model.safetensors.index.json").unlink()
+    first = tmp_path / "model-00001-of-00003.safetensors"
+    (tmp_path / "model-00004.safetensors").write_bytes(first.read_bytes())
+    with pytest.raises(ValueError, match=r"must be in one shard; it is in model-00001-of-00003.* and model-00004"):
+        checkpoint.load_checkpoint(tmp_path, CONFIG)
 
 
 def test_damaged_files_are_named(tmp_path):

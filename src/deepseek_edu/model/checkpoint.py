@@ -1,8 +1,7 @@
 """Loading a released checkpoint into the PyTorch model, one tensor at a time.
 
-The files are read by reference/checkpoint.py: headers first, all checks together, then tensor by tensor; FP8 and FP4
-matrices become numbers of the model's type. Memory: the model, and for one tensor at a time its stored bytes and a
-float32 copy.
+The files are read by reference/checkpoint.py: headers first, all checks together, then tensor by tensor, some rows at a
+time; FP8 and FP4 matrices become numbers of the model's type. Memory: the model, and about 100 MB.
 
 Source: safetensors format; layout of the DeepSeek-V4.1-Flash release.
 """
@@ -31,6 +30,6 @@ def load_checkpoint(folder, config, token_map=None, dtype=torch.bfloat16, device
     model = Model(config, token_map, dtype, device, round_inputs)
     for name, parameter in model.state_dict().items():
         if name in checkpoint.tensors:
-            values = checkpoint.read(name, keep_scale=checkpoint.scale_of(name) in shapes)
-            parameter.copy_(torch.tensor(values))
+            for first, values in checkpoint.pieces(name, keep_scale=checkpoint.scale_of(name) in shapes):
+                parameter[first : first + len(values)].copy_(torch.tensor(values))
     return model

@@ -4,8 +4,9 @@ A shard begins with eight bytes (length of the header, little endian) and the he
 every tensor; the numbers follow. A matrix `x.weight` of type F8_E4M3, or I8 for two FP4 codes in a byte, comes with
 `x.scale` of type F8_E8M0 (linear.py). Everything else is F32, BF16 or F16.
 
-Headers are read first and compared with the configuration; only then are tensors read, one after the other. Memory:
-the result, and for one tensor at a time its stored bytes and a float32 copy.
+Headers are read first and compared with the configuration; only then are tensors read, one after the other, some rows
+at a time. Memory: the result, and at most 100 MB for the stored bytes and float32 copies of 2 million numbers (rows are
+not cut, nor blocks with one scale). The largest table of the release, 98 billion numbers, needs no more.
 
 Source: safetensors format; layout of the DeepSeek-V4.1-Flash release.
 """
@@ -23,6 +24,8 @@ PLAIN = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "
 """Types of safetensors that NumPy has, by its names."""
 ONE_BYTE = {"F8_E4M3", "F8_E8M0", "I8", "U8", "BOOL"}
 """Types whose bytes are codes, or read alike with and without a sign."""
+PIECE = 1 << 21
+"""Numbers that are read at a time."""
 
 
 def _weight_map(index):
@@ -77,18 +80,24 @@ class Checkpoint:
             wide = 1 if dtype in ONE_BYTE else 2 if dtype == "BF16" else np.dtype(PLAIN.get(dtype, "u1")).itemsize
             if first < 0 or (last - first != math.prod(shape) * wide and dtype in (*PLAIN, *ONE_BYTE, "BF16")):
                 raise ValueError(f"{file} is damaged: {name} of shape {list(shape)} has bytes {first} … {last}")
+            if name in self.tensors:
+                raise ValueError(f"{name} must be in one shard; it is in {self.tensors[name][0].name} and {file.name}")
             self.tensors[name] = (file, dtype, shape, 8 + length + first, last - first)
 
-    def raw(self, name):
+    def raw(self, name, rows=None):
         """Return the stored numbers: uint8 for one-byte formats, float32 for BF16, else the type of the file.
 
         Args:
             name: of a tensor in the folder.
+            rows: (first, last) of the first dimension, last not included; None for all.
 
         Raises:
             ValueError: it has a type that this program does not read.
         """
         file, dtype, shape, first, count = self.tensors[name]
+        if rows is not None:
+            row = count // max(shape[0], 1)  # bytes
+            first, count, shape = first + rows[0] * row, (rows[1] - rows[0]) * row, (rows[1] - rows[0], *shape[1:])
         with file.open("rb") as stream:
             stream.seek(first)
             content = stream.read(count)
@@ -119,21 +128,64 @@ class Checkpoint:
         dtype = self.tensors[name][1] if name in self.tensors else ""
         return dtype in ("F8_E4M3", "I8", "U8") and name.endswith(".weight") and self.scale_of(name) is None
 
-    def read(self, name, keep_scale=False):
-        """Return a tensor as numbers: float32 for quantised ones.
+    def misfit(self, name):
+        """Return why the stored form of the tensor of this name cannot be read, or an empty text."""
+        dtype, shape, scale = *self.tensors[name][1:3], self.scale_of(name)
+        if dtype not in (*PLAIN, *ONE_BYTE, "BF16"):
+            return f"{name} of type {dtype}"
+        if not scale or dtype not in ("F8_E4M3", "I8", "U8"):
+            return ""
+        found, kind = self.tensors[scale][2], self.tensors[scale][1]
+        if kind not in ("F8_E8M0", "U8"):
+            return f"{scale} of type {kind} (expected F8_E8M0)"
+        rows, columns = shape if len(shape) == 2 else (0, 0)
+        table = name.endswith("engram.embed.weight")
+        if dtype == "F8_E4M3" and not table:
+            try:
+                linear.block_size(shape, found)
+            except ValueError as error:
+                return f"{scale} ({error})"
+        elif found != (rows, 2 * columns // 32 if dtype != "F8_E4M3" else -(-columns // 32)):
+            return f"{scale} {found} (for {name} {shape})"
+        return ""
+
+    def pieces(self, name, keep_scale=False):
+        """Yield a tensor as numbers, some rows at a time: (first row, numbers of these rows), float32 if quantised.
 
         Args:
-            name: of a tensor in the folder.
+            name: of a tensor in the folder, with one dimension or more.
             keep_scale: the scales are a parameter of their own (Engram tables); do not multiply by them.
         """
-        dtype, scale = self.tensors[name][1], self.scale_of(name)
-        if dtype == "F8_E8M0":
-            return quant.decode_e8m0(self.raw(name))
-        if dtype in ("I8", "U8") and scale:
-            return linear.dequantize_fp4_weight(self.raw(name), self.raw(scale))
+        dtype, shape = self.tensors[name][1:3]
+        scale, block = self.scale_of(name), 1
         if dtype == "F8_E4M3" and scale and not keep_scale:
-            return linear.dequantize_fp8_weight(self.raw(name), self.raw(scale))
-        return quant.decode_e4m3(self.raw(name)) if dtype == "F8_E4M3" else self.raw(name)
+            block = linear.block_size(shape, self.tensors[scale][2])
+        step = max(1, PIECE // max(1, math.prod(shape[1:])) // block) * block
+        for first in range(0, shape[0], step):
+            rows = first, min(first + step, shape[0])
+            stored = self.raw(name, rows)
+            if dtype == "F8_E8M0":
+                stored = quant.decode_e8m0(stored)
+            elif dtype in ("I8", "U8") and scale:
+                stored = linear.dequantize_fp4_weight(stored, self.raw(scale, rows))
+            elif dtype == "F8_E4M3" and scale and not keep_scale:
+                scales = self.raw(scale, (first // block, -(-rows[1] // block)))
+                stored = linear.dequantize_fp8_weight(stored, scales, block)
+            elif dtype == "F8_E4M3":
+                stored = quant.decode_e4m3(stored)
+            yield first, stored
+
+    def read(self, name, dtype=np.float32, keep_scale=False):
+        """Return a whole tensor as numbers of a NumPy type.
+
+        Args:
+            name, keep_scale: as for `pieces`.
+            dtype: of the result.
+        """
+        whole = np.empty(self.logical_shape(name), dtype)
+        for first, some in self.pieces(name, keep_scale):
+            whole[first : first + len(some)] = some
+        return whole
 
 
 def check_checkpoint(checkpoint, shapes, optional=("vision.", "aligner.", "image_")):
@@ -145,7 +197,8 @@ def check_checkpoint(checkpoint, shapes, optional=("vision.", "aligner.", "image
         optional: beginnings of names that may be missing.
 
     Raises:
-        ValueError: lists missing, unknown and misshapen tensors, and those the index puts elsewhere, in one message.
+        ValueError: lists missing, unknown and misshapen tensors, those the index puts elsewhere, and those whose type
+            or scales cannot be read, in one message.
     """
     scales = {checkpoint.scale_of(name) for name in checkpoint.tensors}
     missing = [name for name in shapes if name not in checkpoint.tensors and not name.startswith(tuple(optional))]
@@ -159,7 +212,9 @@ def check_checkpoint(checkpoint, shapes, optional=("vision.", "aligner.", "image
     ]
     indexed = checkpoint.indexed or {}
     astray = [name for name, file in indexed.items() if checkpoint.tensors.get(name, (Path(),))[0].name != file]
+    misfits = [why for name in shapes if name in checkpoint.tensors and (why := checkpoint.misfit(name))]
     problems = [("missing", missing), ("unknown", unknown), ("of another shape", wrong), ("not in their shard", astray)]
+    problems.append(("not readable", misfits))
     found = [f"{len(some)} {what}: {', '.join(some[:12])}{' …' * (len(some) > 12)}" for what, some in problems if some]
     if found:
         raise ValueError(f"the checkpoint does not belong to this configuration; {'; '.join(found)}")
@@ -183,6 +238,4 @@ def load_checkpoint(folder, config, dtype=np.float64, only=""):
     checkpoint, shapes = Checkpoint(folder), names.weight_shapes(config)
     check_checkpoint(checkpoint, shapes)
     wanted = [name for name in shapes if name in checkpoint.tensors and name.startswith(only)]
-    return {
-        name: checkpoint.read(name, keep_scale=checkpoint.scale_of(name) in shapes).astype(dtype) for name in wanted
-    }
+    return {name: checkpoint.read(name, dtype, keep_scale=checkpoint.scale_of(name) in shapes) for name in wanted}

@@ -89,18 +89,19 @@ def require_whole_blocks(shapes):
         raise ValueError(f"round_inputs needs matrices with a multiple of {BLOCK} columns; got {listed}")
 
 
-def dequantize_fp8_weight(codes, scale_bytes):
+def dequantize_fp8_weight(codes, scale_bytes, block=None):
     """Read an FP8 matrix: float32 [O I].
 
     Args:
         codes: uint8 [O I].
-        scale_bytes: uint8 [⌈O/b⌉ ⌈I/b⌉], E8M0; the block b follows from the shapes.
+        scale_bytes: uint8 [⌈O/b⌉ ⌈I/b⌉], E8M0.
+        block: b; None to find it by the shapes (`block_size`).
 
     Raises:
         ValueError: no block from 1 to 1024 (powers of two) fits both shapes.
     """
     rows, columns = np.shape(codes)
-    block = block_size((rows, columns), np.shape(scale_bytes))
+    block = block_size((rows, columns), np.shape(scale_bytes)) if block is None else block
     scales = quant.decode_e8m0(scale_bytes).repeat(block, axis=0)[:rows].repeat(block, axis=1)[:, :columns]
     return quant.decode_e4m3(codes) * scales
 
