@@ -4,6 +4,8 @@ The numbers of a public walk at toy width (one_token_data.py) are recomputed sto
 changes one group of given numbers; everything after it follows, in the picture, in the chain and in the list.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from deepseek_edu import accounting
@@ -110,6 +112,7 @@ def _printed(name: str) -> np.ndarray:
 def _view(number: int, given: Results, found: Results, edit: str) -> View:
     stop = STOPS[number]
     all_made = [_made(name, found) for name in found]
+    agreed = _counts(all_made)
     differing = {quantity.name for quantity in all_made if quantity.differs}
     if edit != NONE and _given(edit, given).differs:
         differing.add(f"given {edit}")
@@ -128,12 +131,12 @@ def _view(number: int, given: Results, found: Results, edit: str) -> View:
         parts.append(entries_picture(counts, max(counts.values())))
     if stop is STOPS[-1]:
         parts.append(_side_by_side())
-    parts.append(_metrics(all_made, edit, sum(changed)))
+    parts.append(_metrics(all_made, agreed, edit, sum(changed)))
     parts.append(Prose(stop.text))
     if stop.v41:
         parts.append(Prose(f"In V4.1: {stop.v41}"))
     parts.append(_all_numbers(all_made))
-    return View(parts, _summary(number, made, all_made, edit))
+    return View(parts, _summary(number, made, agreed, edit))
 
 
 def _counts(all_made: list[Quantity]) -> tuple[int, int]:
@@ -146,8 +149,8 @@ def _counts(all_made: list[Quantity]) -> tuple[int, int]:
     return total, agree
 
 
-def _metrics(all_made: list[Quantity], edit: str, stops: int) -> Metrics:
-    total, agree = _counts(all_made)
+def _metrics(all_made: list[Quantity], counts: tuple[int, int], edit: str, stops: int) -> Metrics:
+    total, agree = counts
     gaps = [abs(v - old) for q in all_made for row in q.rows for v, old in row if old is not None]
     worst = max(gaps, default=0.0)
     note = "recomputed numbers of the whole walk"
@@ -175,8 +178,8 @@ def _all_numbers(all_made: list[Quantity]) -> Table:
         rows.append((quantity.label, values, old, gap if same_length else -1.0))
         text.append((
             "",
-            ", ".join(map(digits, values)) or "none",
-            ", ".join(map(digits, old)) or "none",
+            _line(tuple(values)),
+            _line(tuple(old)),
             show(gap, 2) if same_length else "another count",
         ))  # fmt: skip
     return Table(
@@ -187,6 +190,12 @@ def _all_numbers(all_made: list[Quantity]) -> Table:
         selected=tuple(differing),
         folded=True,
     )
+
+
+@lru_cache(512)
+def _line(values: tuple[float, ...]) -> str:
+    """Numbers as the walk prints them, in a row."""
+    return ", ".join(map(digits, values)) or "none"
 
 
 def _side_by_side() -> Table:
@@ -223,8 +232,8 @@ def _side_by_side() -> Table:
     return Table("What changed from V4-Flash to V4.1-Flash", ("", "V4-Flash", "V4.1-Flash"), rows, text)
 
 
-def _summary(number: int, made: list[Quantity], all_made: list[Quantity], edit: str) -> str:
-    total, agree = _counts(all_made)
+def _summary(number: int, made: list[Quantity], counts: tuple[int, int], edit: str) -> str:
+    total, agree = counts
     named = [f"{q.label} {', '.join(digits(v) for row in q.rows for v, _ in row)}" for q in made]
     while len(named) > 2 and len("; ".join(named)) > 150:
         named.pop(0)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.numbers import fixed, grouped, show
 
 _CELL, _TALL, _AREA, _LEFT, _SECOND = 64.0, 28.0, 330.0, 50.0, 200.0
+_LINE = 50.0  # of the chain
 
 
 @dataclass(frozen=True)
@@ -133,30 +134,43 @@ def _chain(canvas: Canvas, y: float, place: Place) -> float:
     """All stops under the names of their blocks; changed ones in their colour, this one in a ring."""
     count = len(place.names)
     across = count if canvas.width > 500 else -(-count // 2)
-    step, tall = (canvas.width - 4) // across, 50
+    step = (canvas.width - 4) // across
+    canvas.add(_plain_chain(canvas.width, y, across, tuple(place.blocks.items())))
+    for index in (i for i, changed in enumerate(place.changed) if changed):
+        x, top = _at(index, y, across, step)
+        with canvas.group(x, top + 19):
+            canvas.rect(0, 0, step - 8, 24, "k-box k-changed k-box--selected", 5)
+            canvas.text((step - 8) / 2, 17, index + 1, "k-text--strong")
+            kit.hit(canvas, "stop", index + 1, 0, 0, step - 8, 24)
+    x, top = _at(place.number, y, across, step)
+    with canvas.group(x, top + 19):
+        kit.ring(canvas, -2, -2, step - 4, 28, "k-result", 3)
+    return y + _LINE * ((count - 1) // across + 1) + 2
 
-    def at(index: int) -> tuple[float, float]:
-        return 2 + index % across * step, y + index // across * tall
 
+def _at(index: int, y: float, across: int, step: float) -> tuple[float, float]:
+    """Where a stop of the chain stands."""
+    return 2 + index % across * step, y + index // across * _LINE
+
+
+@lru_cache(8)
+def _plain_chain(width: float, y: float, across: int, blocks: tuple[tuple[str, int], ...]) -> str:
+    """The chain as printed: names of the blocks, and all stops, which a click goes to."""
+    canvas, step = Canvas(width, 0), (width - 4) // across
     with canvas.group():
         begin = 0
-        for name, stops in place.blocks.items():
+        for name, stops in blocks:
             for first, last in _rows(begin, begin + stops, across):
-                (x1, top), (x2, _) = at(first), at(last - 1)
+                (x1, top), (x2, _) = _at(first, y, across, step), _at(last - 1, y, across, step)
                 canvas.text((x1 + x2 + step - 8) / 2, top + 9, name, "k-muted", size=SMALL)
                 canvas.line(x1 + 1, top + 15, x2 + step - 9, top + 15, "k-tick", 1)
             begin += stops
-    with canvas.group():
-        for index, changed in enumerate(place.changed):
-            x, top = at(index)
-            style = "k-box k-changed k-box--selected" if changed else "k-box k-hidden"
-            canvas.rect(x, top + 19, step - 8, 24, style, 5)
+        for index in range(begin):
+            x, top = _at(index, y, across, step)
+            canvas.rect(x, top + 19, step - 8, 24, "k-box k-hidden", 5)
             canvas.text(x + (step - 8) / 2, top + 36, index + 1, "k-text--strong")
             kit.hit(canvas, "stop", index + 1, x, top + 19, step - 8, 24)
-    x, top = at(place.number)
-    with canvas.group(x, top + 19):
-        kit.ring(canvas, -2, -2, step - 4, 28, "k-result", 3)
-    return y + tall * ((count - 1) // across + 1) + 2
+    return canvas.markup()
 
 
 def _rows(begin: int, end: int, across: int) -> list[tuple[int, int]]:

@@ -6,6 +6,7 @@ unprinted matrix made of a vector, that vector is an input. Numbers are named as
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -149,6 +150,11 @@ def _hash_experts(given: Results, found: Results) -> None:
     found["hash_moe.F_moe"] = found["hash_moe.routed"] + given["hash_moe.shared"]
 
 
+@cache
+def _released() -> ModelConfig:
+    return ModelConfig.v4_flash_0731()
+
+
 def _compressed(given: Results, found: Results) -> None:
     last = [max(tokens) for tokens in printed("csa.entry_tokens")]
     found["csa.visible_entries_for_p"] = np.array([j for j, end in enumerate(last) if end <= POSITION], float)
@@ -156,7 +162,7 @@ def _compressed(given: Results, found: Results) -> None:
     found["csa.core_sink_mass"] = np.array([1 - found["csa.core_weights"].sum()])
     seen = compressor.visible_entries(POSITION, printed("hca.m"))
     found["hca.visible_entries_for_p"] = np.arange(int(seen), dtype=float)
-    config = ModelConfig.v4_flash_0731()
+    config = _released()
     name = "entries_scored_per_query_at_1048576"
     for kind, ratio in (("swa", 0), ("csa", 4), ("hca", 128)):
         found[f"{name}.{kind}"] = np.array([v4_attention.entries_read(FAR - 1, ratio, config)], float)
