@@ -67,7 +67,8 @@ def generate(
     if seed >= 1 << 64:
         raise ValueError(f"seed must be 0 … 2**64 − 1; got {seed}")
     generator = torch.Generator(model.device).manual_seed(seed)
-    output = model.prefill(ids, cache, counts, types, features, chunk, decoder, logits="last")
+    images = {} if types is None and features is None else {"types": types, "features": features}
+    output = model.prefill(ids, cache, counts, chunk=chunk, decoder=decoder, logits="last", **images)
     prompts = cache.lengths.clone()
     results = [Generation() for _ in range(cache.batch)]
     tokens = sampling.sample(output.last, temperature, generator)  # B

@@ -98,7 +98,10 @@ class V4Indexer(nn.Module):
 
     def queries(self, narrow, rotation, cache):
         """Return index queries [B T Hi Di] as they meet the keys."""
-        queries = turn(self.wq_b(narrow).unflatten(-1, (self.config.index_n_heads, -1)), rotation)
+        return self.met(turn(self.wq_b(narrow).unflatten(-1, (self.config.index_n_heads, -1)), rotation), cache)
+
+    def met(self, queries, cache):
+        """Return turned index queries [… Hi Di] as they meet the keys: spread and rounded, if the cache's keys are."""
         return cache.index_format.read_back(self._spread(queries, cache))
 
     def weights(self, u):

@@ -9,7 +9,7 @@ Source: V4 report; V4 reference; in words in reference/v4_attention.py and refer
 import numpy as np
 import torch
 
-from deepseek_edu.model import indexer, one_token
+from deepseek_edu.model import one_token
 from deepseek_edu.model.linear import PLAIN, times
 from deepseek_edu.model.one_token import array, normed, turn
 
@@ -102,11 +102,12 @@ class Step:
     def _choose(self, attention, u, narrow):
         """Entries that the token reads, int64 [1 1 K]."""
         c, plan, mine = self.config, attention.plan, attention.indexer
-        narrow, u = (torch.from_numpy(x)[None, None] for x in (narrow, u))
-        queries = mine.queries(narrow, self.call.span.rotation(plan.ratio), self.cache)  # 1 1 Hi Di
-        keys = self.cache.index_keys[plan.index].read()  # 1 N Di
-        scores = indexer.index_scores(queries, mine.weights(u), keys)[0, 0].numpy()
-        return torch.from_numpy(one_token.largest(scores, c.index_topk))[None, None]
+        queries = times(array(mine.wq_b.weight), narrow).reshape(c.index_n_heads, -1)  # Hi Di
+        queries = mine.met(torch.from_numpy(turn(queries, self.turns(plan.ratio)[0])), self.cache).numpy()
+        weights = times(array(mine.weights_proj.weight), u) * (c.index_head_dim * c.index_n_heads) ** -0.5  # Hi
+        pieces = self.cache.index_keys[plan.index].pieces()
+        scores = [one_token.index_scores(queries, weights, keys[0].numpy()) for keys in pieces]
+        return torch.from_numpy(one_token.largest(np.concatenate(scores), c.index_topk))[None, None]
 
     def feed(self, experts, u):
         """Run a V4MoE: [C] from [C]."""
