@@ -13,7 +13,8 @@ from deepseek_edu.config import ModelConfig
 from deepseek_edu.drawing.numbers import show
 
 from .contract import Choice, Numbers, Slider, View, widget
-from .one_token_drawing import Place, Quantity, digits, entries_picture, letter, stop_picture, visible_picture
+from .one_token_drawing import Place, Quantity, digits, letter, stop_picture
+from .one_token_reads import entries_picture, visible_picture
 from .one_token_stops import BLOCKS, GIVEN_LABELS, LABELS, STOPS
 from .one_token_walk import INPUTS, POSITION, START, Results, printed, tolerance, walk
 from .parts import Metric, Metrics, Prose, Table
