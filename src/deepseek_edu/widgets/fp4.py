@@ -228,7 +228,7 @@ def _scale_table(group: float, amax: float, scales: dict[str, float], kind: str)
     raised = "" if group == amax else " (raised to this value, which is in the group)"
     return Table(
         f"How each scale is chosen when the largest magnitude is {show(group)}{raised}",
-        ("Scale", "amax ÷ 6", "Becomes", "Byte", "amax reads back as"),
+        ("Scale", "amax ÷ 6", "Becomes", "Byte", "Reads back"),
         tuple(rows),
         tuple(text),
         selected=tuple(i for i, name in enumerate(scales) if name == kind),

@@ -147,10 +147,10 @@ def _remark(scene: Scene) -> Prose:
         read = max(0, min(s.window - 1, s.hit))
         return Prose(f"{lost}The next token would read {read} positions of each window. Nothing is there.", "warn")
     if not run.tokens and not run.exact(s.hit, s.window):
-        return Prose(
-            "No token is replayed. The new tokens see their own windows and the global entries, and nothing between.",
-            "warn",
+        words = (
+            "No token is replayed. The new tokens see their own windows and the global entries, and nothing between."
         )
+        return Prose(words + (" Only the first decoder layer has its window." * (s.variant == "serving")), "warn")
     if run.exact(s.hit, s.window):
         return Prose(
             f"Exact. Each layer needs {s.window - 1} right positions more than the one above it; {scene.needed} "
@@ -201,7 +201,7 @@ def _layers(scene: Scene) -> Table:
         rows.append((layer, plans[layer].mode, len(prefix), exact, error))
         text.append(("", "", "", "", percent(error)))
     return Table(
-        f"Window entries of the prefix after replaying {scene.run.tokens} tokens, layer by layer",
+        f"Window entries of the prefix, layer by layer, with {scene.run.tokens} of {s.hit} tokens replayed",
         ("Layer", "Mode", "Rebuilt", "Of these exact", "Error of those the next token reads"),
         tuple(rows),
         tuple(text),
