@@ -1,6 +1,7 @@
 """A cache on disk is the cache in memory, or an error that says what is wrong."""
 
 import hashlib
+import json
 import tempfile
 from pathlib import Path
 
@@ -87,6 +88,51 @@ def test_a_damaged_truncated_or_foreign_file_is_refused_and_nothing_is_lost(tmp_
             cache_file.load(path, model.config)
     path.write_bytes(whole)
     same_state(cache_file.load(path, model.config), cache, 1e-15)
+
+
+def with_header(whole, change):
+    """The file with another header, and the checksum of what it then is. change: header dict -> dict or bytes."""
+    end = 12 + int.from_bytes(whole[8:12], "little")
+    changed = change(json.loads(whole[12:end]))
+    text = changed if isinstance(changed, bytes) else json.dumps(changed).encode()
+    content = whole[:8] + len(text).to_bytes(4, "little") + text + whole[end:-32]
+    return content + hashlib.sha256(content).digest()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda _: b"no json", "header is no JSON"),
+        (lambda _: b"\xff\xfe", "header is no JSON"),
+        (lambda _: b"[]", "names no configuration"),
+        (lambda h: {**h, "config": None}, "names no configuration"),
+        (lambda h: {k: v for k, v in h.items() if k != "version"}, "has version None"),
+        (lambda h: {k: v for k, v in h.items() if k != "length"}, "'length'"),
+        (lambda h: {**h, "length": None}, "length must be 0 or more"),
+        (lambda h: {**h, "length": 10}, "length must be at most stored"),
+        (lambda h: {**h, "stored": 12}, r"entries\.1 must hold 6 entries for 12 tokens; got 4"),
+        (lambda h: {**h, "highest": -1}, "highest must be 0 or more"),
+        (lambda h: {**h, "spare": 4}, "layout of this ring"),
+        (lambda h: {**h, "spare": 10**12}, "is damaged"),
+        (lambda h: {**h, "dtype": None}, "dtype must be"),
+        (lambda h: {**h, "quantized": 1}, "quantized true or false"),
+        (lambda h: {**h, "rings": {}}, "rings must be those of a sequence of 9 tokens"),
+        (lambda h: {**h, "rings": {**h["rings"], "window.0": [5, 4, 9]}}, "rising positions"),
+        (lambda h: {**h, "rings": {**h["rings"], "window.0": [0, 9]}}, "shorter"),
+        (lambda h: {**h, "arrays": h["arrays"][:-1]}, "bytes are left"),
+        (lambda h: {**h, "arrays": h["arrays"][1:]}, "damaged"),
+        (lambda h: {**h, "index_key_writes": [[1]]}, "not enough values"),
+    ],
+)
+def test_a_header_that_contradicts_the_content_is_refused(tmp_path, change, message):
+    model, cache = filled(9)
+    path = tmp_path / "c"
+    cache_file.save(cache, path)
+    path.write_bytes(with_header(path.read_bytes(), lambda header: header))
+    same_state(cache_file.load(path, model.config), cache, 1e-15)
+    path.write_bytes(with_header(path.read_bytes(), change))
+    with pytest.raises(cache_file.CacheFileError, match=message):
+        cache_file.load(path, model.config)
 
 
 def test_a_damaged_file_is_refused():

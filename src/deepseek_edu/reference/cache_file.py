@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from deepseek_edu.reference import cache as caches
+from deepseek_edu.reference import checks
 
 MAGIC = b"DSKVFILE"  # first bytes of every file
 VERSION = 2  # of the format; files of another are refused
@@ -111,23 +112,44 @@ def load(path, config):
         raise CacheFileError(f"{path} belongs to another configuration; it differs in {', '.join(names)}")
     try:
         return _filled(header, body, config)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, MemoryError) as error:
         raise CacheFileError(f"{path} is damaged: its header does not describe its content ({error!r})") from None
+
+
+def _require_counts(header, names):
+    """Refuse entries of a header that are no integers, 0 or more."""
+    for name in names:
+        checks.count(header[name], name, 0)
 
 
 def _filled(header, body, config):
     """The cache that a header and a body describe."""
+    _require_counts(header, ("spare", "length", "stored", "highest"))
+    if not header["length"] <= min(header["stored"], header["highest"]) or type(header["quantized"]) is not bool:
+        raise ValueError("length must be at most stored and highest, quantized true or false")
+    if header["dtype"] not in ("<f4", "<f8"):
+        raise ValueError(f"dtype must be <f4 or <f8; got {header['dtype']!r}")
     cache = caches.Cache(config, header["quantized"], np.dtype(header["dtype"]), header["spare"])
     arrays = {}
     for name, dtype, shape in header["arrays"]:
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         arrays.setdefault(name, []).append(np.frombuffer(body[:size], dtype).reshape(shape))
         body = body[size:]
+    if body:
+        raise ValueError(f"arrays must be all of the content; {len(body)} bytes are left")
     for name, store in _stores(cache):
         store.restore(arrays[name])
-    for name, ring in _rings(cache):
-        if name in header["rings"]:
-            ring.restore(arrays[name], *header["rings"][name])
+        expected = header["stored"] // config.compress_ratios[int(name.split(".")[1])]
+        if len(store) != expected:
+            raise ValueError(f"{name} must hold {expected} entries for {header['stored']} tokens; got {len(store)}")
+    if not isinstance(header["rings"], dict) or (header["length"] and not header["rings"]):
+        raise ValueError(f"rings must be those of a sequence of {header['length']} tokens; got {header['rings']!r}")
+    for name, ring in _rings(cache) if header["rings"] else ():
+        positions = dict(zip(("start", "end", "highest"), header["rings"][name], strict=True))
+        _require_counts(positions, positions)
+        if not positions["start"] <= positions["end"] <= positions["highest"]:
+            raise ValueError(f"{name} must have rising positions; got {positions}")
+        ring.restore(arrays[name], **positions)
     cache.length, cache.stored, cache.highest = header["length"], header["stored"], header["highest"]
     cache.index_key_writes = [(owner, first) for owner, first in header["index_key_writes"]]
     return cache
@@ -143,7 +165,12 @@ def _checked(content, path):
         raise CacheFileError(f"{path} is truncated or damaged: its checksum does not fit; save it again")
     start = len(MAGIC) + 4
     end = start + int.from_bytes(content[len(MAGIC) : start], "little")
-    header = json.loads(content[start:end])
-    if header["version"] != VERSION:
-        raise CacheFileError(f"{path} has version {header['version']}; this program reads {VERSION}; save it again")
+    try:
+        header = json.loads(content[start:end])
+    except ValueError as error:
+        raise CacheFileError(f"{path} is damaged: its header is no JSON ({error})") from None
+    if not isinstance(header, dict) or not isinstance(header.get("config"), dict):
+        raise CacheFileError(f"{path} is damaged: its header names no configuration")
+    if header.get("version") != VERSION:
+        raise CacheFileError(f"{path} has version {header.get('version')}; this program reads {VERSION}; save it again")
     return header, content[end:-32]
