@@ -160,3 +160,12 @@ def test_only_a_test_of_the_second_head_is_sure_to_notice():
     assert verdicts("right") == ["passes"] * 4
     assert verdicts("none") == ["passes", "passes", "passes", "fails"]
     assert verdicts("own") == ["passes", "fails", "passes", "fails"]
+
+
+def test_rows_that_a_factor_moved_have_the_colour_of_change_in_its_head_alone():
+    def moved(**values) -> int:
+        return view(part="hash", **values).parts[0].wide.markup.count('class="k-changed" rx="1"')
+
+    assert moved() == 0
+    assert moved(first=10) == 3, "10 · 72 + 18, 10 · 18 + 72 and 10 · 1 + 98 leave 31, 50 and 7, all other rows"
+    assert moved(ids=[72, 18, 1, 97]) == 2, "another cream moves ice cream in both heads"

@@ -4,6 +4,7 @@ Mechanism: `reference.engram` (report, section 2.4.2), called through the module
 and the gate by hand, collisions counted, heads packed in one table, the released sizes. Toy values are illustrative.
 """
 
+from . import engram_toys
 from .contract import Choice, Numbers, Slider, Text, Toggle, View, widget
 from .engram_collisions import DRAWS, SIZES, equal_view, heads_view
 from .engram_real import IDS, real_view
@@ -84,9 +85,9 @@ def engram(
         rows=("New\u00a0York", "ice\u00a0cream"),
         help="Whole numbers; others are rounded.",
         when=HASH,
-    ) = (72.0, 18.0, 1.0, 98.0),
-    first: Slider(1, 100, 1, "Factor of head 1", stops=17, when=HASH) = 31,
-    second: Slider(1, 100, 1, "Factor of head 2", stops=17, when=HASH) = 33,
+    ) = engram_toys.IDS,
+    first: Slider(1, 100, 1, "Factor of head 1", stops=17, when=HASH) = engram_toys.FACTORS[0],
+    second: Slider(1, 100, 1, "Factor of head 2", stops=17, when=HASH) = engram_toys.FACTORS[1],
     mixed: Choice(
         {"plus": "Sum (toy)", "xor": "XOR (model)"}, "Join by", look="segments", when=HASH, more=True
     ) = "plus",

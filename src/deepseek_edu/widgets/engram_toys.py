@@ -29,8 +29,12 @@ def toy_tables() -> np.ndarray:
     return tables
 
 
-def hash_view(ids: tuple[float, ...], multipliers: tuple[int, ...], mixed: str) -> View:
-    """Three groups of two under two heads: the first, the same words the other way round, and another pair."""
+IDS, FACTORS = (72.0, 18.0, 1.0, 98.0), (31, 33)
+"""Ids of the words and factors of the heads at the start."""
+
+
+def _hashed(ids: tuple[float, ...], multipliers: tuple[int, ...], mixed: str) -> tuple[tuple, list]:
+    """The three groups (name, first id, second id), and for each head (factor, numbers before the remainder, rows)."""
     first, second, third, fourth = (round(number) for number in ids)
     groups = (("New York", first, second), ("York New", second, first), ("ice cream", third, fourth))
     history = np.array([(last, before) for _, before, last in groups])
@@ -43,20 +47,24 @@ def hash_view(ids: tuple[float, ...], multipliers: tuple[int, ...], mixed: str) 
             sums = [multiplier * before + last for _, before, last in groups]
             rows = [number % ROWS for number in sums]
         found.append((multiplier, sums, rows))
+    return groups, found
+
+
+def hash_view(ids: tuple[float, ...], multipliers: tuple[int, ...], mixed: str) -> View:
+    """Three groups of two under two heads: the first, the same words the other way round, and another pair."""
+    groups, found = _hashed(ids, multipliers, mixed)
+    _, start = _hashed(IDS, FACTORS, "plus")
     tables = toy_tables()
     read = [[tables[head, rows[group]] for head, (_, _, rows) in enumerate(found)] for group in range(len(groups))]
     meets = [_pairs(rows) for _, _, rows in found]
     both = [pair for pair in meets[0] if pair in meets[1]]
-    picture = hash_picture(groups, found, read, "⊕" if mixed == "xor" else "+", ROWS)
+    picture = hash_picture(groups, found, [rows for _, _, rows in start], read, "⊕" if mixed == "xor" else "+", ROWS)
     named = [[" and ".join(groups[g][0] for g in pair) for pair in pairs] for pairs in meets]
     items = [
-        Metric(
-            f"Rows of head {head + 1}", rows, " · ".join(map(str, rows)), note=" · ".join(name for name, _, _ in groups)
-        )
-        for head, (_, _, rows) in enumerate(found)
+        Metric(f"Collisions of head {head + 1}", len(pairs), role="error" if pairs else "")
+        for head, pairs in enumerate(meets)
     ]
     items += [
-        Metric("Collisions of head 1", len(meets[0]), role="error" if meets[0] else ""),
         Metric("Collisions of both heads", len(both), role="error" if both else "result"),
     ]
     return View(

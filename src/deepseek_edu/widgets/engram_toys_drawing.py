@@ -9,12 +9,13 @@ from deepseek_edu.drawing.axes import linear, nice_ticks
 from deepseek_edu.drawing.numbers import fixed, show
 
 
-def hash_picture(groups, found, read, sign: str, size: int) -> Picture:
+def hash_picture(groups, found, start, read, sign: str, size: int) -> Picture:
     """Every group on the track of each head, and what it reads.
 
     Args:
         groups: (name, first id, second id).
         found: for each head, (multiplier, numbers before the remainder, rows).
+        start: for each head, the rows at the start; others are drawn as changed.
         read: for each group, the numbers each head reads.
         sign: how products are joined.
         size: rows of each table.
@@ -23,7 +24,9 @@ def hash_picture(groups, found, read, sign: str, size: int) -> Picture:
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
         with canvas.group():
-            y = kit.legend(canvas, [("k-engram", "row"), ("k-error", "row that two groups share")]) + 4
+            moved = [[row != old for row, old in zip(f[2], s, strict=True)] for f, s in zip(found, start, strict=True)]
+            items = [("k-engram", "row"), ("k-error", "row that two groups share")]
+            y = kit.legend(canvas, [*items, *(["changed"] if any(map(any, moved)) else [])]) + 4
         for head, (multiplier, sums, rows) in enumerate(found):
             with canvas.group(0, y):
                 rule = f"({multiplier} · first {sign} second) mod {size}"
@@ -31,7 +34,8 @@ def hash_picture(groups, found, read, sign: str, size: int) -> Picture:
             for group, (name, first, second) in enumerate(groups):
                 shared = rows.count(rows[group]) > 1
                 formula = f"{multiplier}·{first} {sign} {second} = {sums[group]}"
-                y = _track(canvas, y, name, formula, rows[group], size, shared)
+                style = "k-error" if shared else "k-changed" if moved[head][group] else "k-engram"
+                y = _track(canvas, y, name, formula, rows[group], size, style)
             y += 8
         with canvas.group(0, y):
             y += kit.heading(canvas, 0, 0, "What is read", "three numbers from each head")
@@ -56,13 +60,13 @@ def hash_picture(groups, found, read, sign: str, size: int) -> Picture:
     return draw(paint, "A hash by hand", f"Tables of {size} rows. {'; '.join(lines)}.", raw)
 
 
-def _track(canvas: Canvas, y: float, name: str, formula: str, row: int, size: int, shared: bool) -> float:
+def _track(canvas: Canvas, y: float, name: str, formula: str, row: int, size: int, style: str) -> float:
     """One group on the line of all rows of a head."""
     start, line = (0.0, 24.0) if canvas.narrow else (290.0, 0.0)
     place = linear(0, size, start, canvas.width - 4)
-    left, style = place(row), "k-error" if shared else "k-engram"
+    left = place(row)
     right = left < canvas.width - 60
-    ink = f"{style} k-text--strong" if shared else "k-text--strong"
+    ink = "k-text--strong" if style == "k-engram" else f"{style} k-text--strong"
     with canvas.group(0, y):
         canvas.text(0, 17, name, "k-label", "start")
         canvas.text(78, 17, formula, "k-muted", "start")
