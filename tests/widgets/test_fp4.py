@@ -80,14 +80,15 @@ def test_amax_seven_gives_scale_nine_eighths_and_clips_seven_to_six_and_three_qu
     got = one(value=7, scale="e4m3", amax=7)
     assert (got["Scale"], got["Read back"], got["Error"]) == (1.125, 6.75, -0.25)
     table = widgets.evaluate("fp4", {"amax": 7}).parts[3]
-    assert [row[2:] for row in table.rows] == [(1.125, 0x39, 6.75), (2.0, 0x80, 8.0)]
+    assert [row[1:] for row in table.rows] == [(1.125, 0x39, 6.75), (2.0, 0x80, 8.0)]
+    assert "7 ÷ 6 = 1.1667" in table.caption
     assert table.selected == ()
     assert widgets.evaluate("fp4", {"scale": "e8m0"}).parts[3].selected == (1,)
 
 
 def test_the_bound_of_a_normalised_latent():
     table = widgets.evaluate("fp4", {"amax": 22.625}).parts[3]
-    assert table.rows[0][2:] == (3.75, 71, 22.5)
+    assert table.rows[0][1:] == (3.75, 71, 22.5)
 
 
 def test_a_value_larger_than_amax_belongs_to_the_group_and_raises_it():

@@ -223,12 +223,12 @@ def _scale_table(group: float, amax: float, scales: dict[str, float], kind: str)
     for name, scale in scales.items():
         top = float(quant.decode_e2m1(quant.encode_e2m1(group / scale))) * scale
         byte = _scale_byte(name, scale)
-        rows.append((_RULES[name], group / quant.FP4_MAX, scale, byte, top))
-        text.append(("", "", _scale_text(name, scale), f"0x{byte:02X}" if byte >= 0 else "none", ""))
-    raised = "" if group == amax else " (raised to this value, which is in the group)"
+        rows.append((_RULES[name], scale, byte, top))
+        text.append(("", _scale_text(name, scale), f"0x{byte:02X}" if byte >= 0 else "none", ""))
+    raised = "" if group == amax else " (amax is raised to this value, which is in the group)"
     return Table(
-        f"How each scale is chosen when the largest magnitude is {show(group)}{raised}",
-        ("Scale", "amax ÷ 6", "Becomes", "Byte", "Reads back"),
+        f"How each scale is chosen: {show(group)} ÷ 6 = {show(group / quant.FP4_MAX)}{raised}, rounded",
+        ("Scale", "Becomes", "Byte", "amax reads back"),
         tuple(rows),
         tuple(text),
         selected=tuple(i for i, name in enumerate(scales) if name == kind),
@@ -273,8 +273,12 @@ def _block(values: tuple[float, ...], size: int, ties: str) -> View:
     total = quant.fp4_bytes(size, size)
     metrics = Metrics(
         (
-            Metric("amax", amax),
-            Metric("Scale", scale, _scale_text(kind, scale), note=f"{KIND_NAMES[kind]}, byte 0x{byte:02X}"),
+            Metric(
+                "Scale",
+                scale,
+                _scale_text(kind, scale),
+                note=f"{KIND_NAMES[kind]}, byte 0x{byte:02X}, for amax {show(amax)}",
+            ),
             Metric("Largest error", worst, _error(worst), role="error"),
             Metric("Root mean square error", rms, show(rms, 3), role="error"),
             Metric("Clipped", clipped, unit="values" if clipped != 1 else "value", role="clip" if clipped else ""),
