@@ -191,7 +191,8 @@ export class EduWidget extends EduElement {
       return;
     }
     this.#setState("needs-live");
-    const what = near === null ? "still shows the earlier values" : "shows the nearest values that were prepared";
+    const old = "DecompressionStream" in globalThis ? "" : ", because this browser cannot unpack what was prepared";
+    const what = near === null ? `still shows the earlier values${old}` : "shows the nearest values that were prepared";
     const how = fromFile() ? explain(new PythonFailure("file")) : "Press “Run live” to compute yours.";
     this.say(`The picture ${what}. ${how}`);
   }
@@ -210,8 +211,8 @@ export class EduWidget extends EduElement {
     const path = this.dataset.states;
     if (!path || fromFile()) return null;
     this.states ??= fetch(fileUrl(path)).then((answer) => {
-      if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
-      return answer.json();
+      if (!answer.ok || !answer.body) throw new Error(`${path}: ${answer.status}`);
+      return new Response(answer.body.pipeThrough(new DecompressionStream("gzip"))).json();
     });
     return this.states.catch(() => {
       this.states = null;

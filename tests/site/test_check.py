@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -199,6 +200,7 @@ def test_files_that_cannot_be_read_are_told_and_the_rest_is_checked(site: Path) 
     (site / "search" / "search_index.json").write_text("{no json", encoding="utf-8")
     (site / "edu" / "offline.json").write_text("{no json", encoding="utf-8")
     (site / "edu" / "a.whl").write_bytes(b"no archive")
+    (site / "edu" / "a.states").write_bytes(b"no states")
     (site / "edu" / "b.css").write_bytes(b"p{color:red}/* \xff */")
     (site / "b.html").write_bytes(PAGE.replace('id="top"', 'id="b"').encode() + b"<!-- \xff -->")
     told = {problem.file: problem.problem for problem in check(site, ROOT)}
@@ -223,7 +225,7 @@ def as_html(line: str) -> str:
 
 @pytest.mark.behaviour(27)
 @pytest.mark.parametrize(
-    "where", ["text", "highlighted", "island", "json", "notebook", "script", "zip", "wheel in a zip"]
+    "where", ["text", "highlighted", "island", "json", "states", "notebook", "script", "zip", "wheel in a zip"]
 )
 def test_a_line_of_a_solution_is_found_wherever_it_hides(site: Path, secret: str, where: str, tmp_path: Path) -> None:
     indented = f"def f():\n    {secret}\n"
@@ -236,6 +238,9 @@ def test_a_line_of_a_solution_is_found_wherever_it_hides(site: Path, secret: str
         add(site, f'<script type="application/json">{text}</script>')
     elif where == "json":
         (site / "a.json").write_text(json.dumps({"a": [{"b": indented}]}), encoding="utf-8")
+    elif where == "states":
+        data = json.dumps({"fragments": [f"<pre>{indented}</pre>"]}).encode()
+        (site / "edu" / "a.states").write_bytes(gzip.compress(data))
     elif where == "notebook":
         cell = {"cell_type": "code", "source": ["def f():\n", f"    {secret}\n"], "metadata": {"solution": indented}}
         (site / "a.ipynb").write_text(json.dumps({"cells": [cell]}), encoding="utf-8")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import doctest
+import gzip
 import importlib
 import json
 import pkgutil
 import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ from deepseek_edu.site import edu
 from deepseek_edu.site.errors import SiteError
 from deepseek_edu.site.formulas import typeset
 from deepseek_edu.site.notices import page, shipped
-from deepseek_edu.site.prune import prune
+from deepseek_edu.site.prune import prune, words_of
 from deepseek_edu.widgets import states
 from tests.site_build import ROOT
 
@@ -110,3 +112,21 @@ def test_states_are_those_of_the_widget_and_older_ones_go(tmp_path):
     assert target.read_bytes() == states.states_bytes(widgets.get("owners"))
     assert not (tmp_path / "owners-1.json").exists()
     assert said == ["computing the first moves of owners"]
+
+
+def test_states_are_shipped_packed_under_an_ending_of_their_own(tmp_path):
+    (written,) = edu._states(
+        ROOT, tmp_path / "edu" / "widgets", ["owners"], tmp_path / "kept", lambda line: None
+    ).values()
+    shipped = tmp_path / "edu" / written
+    assert shipped.suffix == ".states"
+    assert [path.name for path in shipped.parent.iterdir()] == [shipped.name]
+    assert zlib.decompress(shipped.read_bytes(), 16 + zlib.MAX_WBITS) == states.states_bytes(widgets.get("owners"))
+
+
+def test_words_of_packed_states_keep_their_rules(tmp_path):
+    (tmp_path / "edu" / "widgets").mkdir(parents=True)
+    (tmp_path / "index.html").write_text("<p>word</p>", encoding="utf-8")
+    packed = gzip.compress(b'{"fragments": ["<g class=\\"k-rare\\">"]}')
+    (tmp_path / "edu" / "widgets" / "a-1.states").write_bytes(packed)
+    assert {"word", "k-rare"} <= words_of(tmp_path)

@@ -79,8 +79,12 @@ def _kept(folder: Path, stamp: str, make: Callable[[Path], Any], edu: Path) -> A
 
 
 def _states(root: Path, folder: Path, ids: Iterable[str], cache: Path, say: Say) -> dict[str, str]:
-    """Write the precomputed states of each widget."""
+    """Write the precomputed states of each widget, packed: the page's script unpacks them.
+
+    Their own ending, `.states`, keeps servers from taking them for something that they compress or unpack on the way.
+    """
     from deepseek_edu import widgets
+    from deepseek_edu.widgets.states import packed
 
     folder.mkdir(parents=True)
     cache.mkdir(parents=True, exist_ok=True)
@@ -91,8 +95,8 @@ def _states(root: Path, folder: Path, ids: Iterable[str], cache: Path, say: Say)
     written = {}
     for id in known:
         data = kept[id].read_bytes()
-        name = f"{id}-{hashlib.sha256(data).hexdigest()[:10]}.json"
-        (folder / name).write_bytes(data)
+        name = f"{id}-{hashlib.sha256(data).hexdigest()[:10]}.states"
+        (folder / name).write_bytes(packed(data))
         written[id] = f"widgets/{name}"
     return written
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gzip
 import html
 import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ SECRET_FILES = ("solution.py", "alternative/*.py", "wrong/*.py", "cases.py")
 PUBLIC_CASES = ("visible",)
 OPEN_FOLDERS = {"src": "*.py", "course": "*.md", "notebooks": "*.py"}
 ARCHIVES = {".zip", ".whl"}
+STATES = ".states"  # of widgets: JSON in gzip
 SKIPPED = {".wasm", ".woff2", ".png", ".gz", ".ico", ".so"}
 COMMON = re.compile(r"(import|from) |if __name__|[^\w]*$")
 TAGS = re.compile(r"<[^>]*>")
@@ -89,6 +92,9 @@ def _published(name: str, data: bytes) -> Iterator[tuple[str, set[str]]]:
                     if not member.endswith("/") and Path(member).suffix not in SKIPPED:
                         yield from _published(f"{name}!{member}", archive.read(member))
             return
+    if suffix == STATES:
+        with contextlib.suppress(gzip.BadGzipFile, EOFError, zlib.error):  # the same for states that are none
+            data, suffix = gzip.decompress(data), ".json"
     text = data.decode("utf-8", errors="replace")
     lines = set(_lines(text))
     if suffix in (".json", ".ipynb"):

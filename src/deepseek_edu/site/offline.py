@@ -16,7 +16,7 @@ from pathlib import Path
 LISTING = "edu/offline.json"
 WORKER = "sw.js"
 VERSION_LENGTH = 10
-COMPRESSED_ALREADY = {".whl", ".zip", ".woff2", ".png"}
+COMPRESSED_ALREADY = {".whl", ".zip", ".woff2", ".png", ".states"}
 
 
 def write_listing(root: Path, site: Path) -> None:

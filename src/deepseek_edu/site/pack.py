@@ -16,7 +16,7 @@ from deepseek_edu.site.errors import PlaceError, SiteError
 
 FOLDER = "deepseek-edu"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
-STORED = {".whl", ".zip", ".woff2", ".png", ".gz"}
+STORED = {".whl", ".zip", ".woff2", ".png", ".gz", ".states"}
 README = """\
 DeepSeek, from the inside: the course, complete and offline
 ============================================================

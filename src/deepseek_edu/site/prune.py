@@ -7,6 +7,7 @@ it removes a third of what each first view transfers as style.
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,8 +24,9 @@ GROUPS = ("media", "supports")
 def words_of(site: Path) -> set[str]:
     """Return every word of the site's pages, scripts and widget states."""
     files = [*site.rglob("*.html"), *site.glob("assets/javascripts/*.js"), *site.glob("edu/*.js")]
-    files += site.glob("edu/widgets/*.json")
-    words = {word for file in files for word in WORD.findall(file.read_text(encoding="utf-8"))}
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    texts += [gzip.decompress(file.read_bytes()).decode("utf-8") for file in site.glob("edu/widgets/*.states")]
+    words = {word for text in texts for word in WORD.findall(text)}
     page = (site / "index.html").read_text(encoding="utf-8")
     colours = re.findall(r'data-md-color-(primary|accent)="([\w-]+)"', page)
     return words | {f"{role}={name}" for role, name in colours}

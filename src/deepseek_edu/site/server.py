@@ -51,7 +51,7 @@ TYPES = {
     ".zip": "application/zip",
     ".whl": "application/zip",
 }
-COMPRESSED_ALREADY = {".png", ".woff2", ".zip", ".ico"}
+COMPRESSED_ALREADY = {".png", ".woff2", ".zip", ".ico", ".states"}
 # app-1a2b3c4d5e.js, bundle.a5f9d56c.min.js, KaTeX_Main-ARRPAO67.woff2, pyodide-314.0.4/…, wheels with a build tag
 HASHED = re.compile(r"(-[0-9a-f]{8,}\.\w+|-[0-9A-Z]{8}\.woff2|\.[0-9a-f]{8}\.min\.\w+)$|/pyodide-[\d.]+/|\.whl$")
 HOME = re.compile(rb"<!-- home -->.*?<!-- /home -->", re.DOTALL)  # words of 404.html for servers that know no prefix
