@@ -2,15 +2,16 @@
  * <edu-offline>: keeps the whole course on this device for a reader who asks for it, and takes it away again.
  *
  * `edu/offline.json`, written with the site, lists every file with its hash. A copy is one cache, named after the hash
- * of that list; it is filled and checked here, and only a complete one gets the service worker (`sw.js`) that serves
- * it. Before the reader's click nothing is stored or registered.
+ * of that list; it is filled and checked here, text packed, and only a complete one gets the service worker (`sw.js`)
+ * that unpacks and serves it. Before the reader's click nothing is stored or registered.
  */
 
 import { EduElement, base, button, fromFile, make, megabytes } from "./base.js";
 
 /**
- * `stored` bytes lie on the device, `loaded` bytes are transferred for them; each file has its SHA-256 and its size.
- * @typedef {{version: string, stored: number, loaded: number, files: Record<string, [string, number]>}} Listing
+ * `stored` bytes are loaded and lie on the device; each file has its SHA-256, its size, and the size it is kept at: less,
+ * where packing saves any.
+ * @typedef {{version: string, stored: number, files: Record<string, [string, number, number]>}} Listing
  */
 
 const site = new URL("../", base);
@@ -20,6 +21,8 @@ const WORKER = `${site}sw.js?version=`;
 const AT_ONCE = 4;
 /** Headers that describe the transfer, not the file. */
 const TRANSFER_HEADERS = ["content-encoding", "content-length", "vary"];
+/** Header of a kept file that the worker has to unpack. */
+const PACKED = "x-edu-packed";
 
 /** A failure whose message is a sentence for the reader. */
 class Trouble extends Error {}
@@ -71,10 +74,10 @@ async function tidy() {
 }
 
 /**
- * A file of the site as its listing describes it.
- * @param {string} path @param {string} hash @param {AbortSignal} signal
+ * A file of the site as its listing describes it, packed if that saves room.
+ * @param {string} path @param {Listing["files"][string]} listed @param {AbortSignal} signal
  */
-async function load(path, hash, signal) {
+async function load(path, [hash, size, kept], signal) {
   const answer = await fetch(new URL(`${path}?keep=${hash}`, site), { signal }).catch((error) => {
     throw signal.aborted ? error : new Trouble(`${path} could not be loaded.`);
   });
@@ -86,7 +89,9 @@ async function load(path, hash, signal) {
   }
   const headers = new Headers(answer.headers);
   for (const name of TRANSFER_HEADERS) headers.delete(name);
-  return new Response(bytes, { headers });
+  if (kept >= size || !("CompressionStream" in globalThis)) return new Response(bytes, { headers });
+  headers.set(PACKED, "gzip");
+  return new Response(new Response(bytes).body?.pipeThrough(new CompressionStream("gzip")), { headers });
 }
 
 /**
@@ -100,12 +105,12 @@ async function fill(listing, earlier, progress, signal) {
   const take = async () => {
     for (let next = left.pop(); next; next = left.pop()) {
       signal.throwIfAborted();
-      const [path, [hash, size]] = next;
+      const [path, listed] = next;
       const url = new URL(path, site);
-      const same = earlier?.files[path]?.[0] === hash;
+      const same = earlier?.files[path]?.[0] === listed[0];
       const known = same && (await caches.match(url, { cacheName: PREFIX + earlier.version }));
-      await cache.put(url, known || (await load(path, hash, signal)));
-      progress((stored += size));
+      await cache.put(url, known || (await load(path, listed, signal)));
+      progress((stored += listed[2]));
     }
   };
   const takers = Array.from({ length: AT_ONCE }, () => take().finally(() => (left.length = 0)));
@@ -261,11 +266,11 @@ export class EduOffline extends EduElement {
       const kept = `Kept: ${megabytes(copy.stored)}, version ${copy.version}. The course opens from this device, with or without a network.`;
       if (!listing || listing.version === copy.version) return this.#show("kept", kept, ["remove"]);
       const fresh = Object.entries(listing.files).filter(([path, [hash]]) => copy.files[path]?.[0] !== hash);
-      const size = megabytes(Math.max(1e5, fresh.reduce((sum, [, [, bytes]]) => sum + bytes, 0)));
+      const size = megabytes(Math.max(1e5, fresh.reduce((sum, [, [, , bytes]]) => sum + bytes, 0)));
       return this.#show("changed", `${kept} The site has changed since: there is version ${listing.version}.`, ["keep", "remove"], `Update (${size})`);
     }
     if (!listing) return this.#show("away", "Nothing is kept. What there is to keep could not be asked: the site does not answer.", []);
-    const sizes = `${megabytes(listing.stored)} would lie on this device, and ${megabytes(listing.loaded)} are loaded for it`;
+    const sizes = `${megabytes(listing.stored)} would be loaded and lie on this device`;
     return this.#show("idle", `Nothing is kept. ${sizes}: every page and notebook, and Python.`, ["keep"], `Keep on this device (${megabytes(listing.stored)})`);
   }
 

@@ -18,9 +18,20 @@ async function kept(address) {
   const { origin, pathname } = new URL(address);
   for (const path of [pathname, `${pathname}index.html`, `${pathname}.html`]) {
     const found = await caches.match(origin + path, { cacheName });
-    if (found) return found;
+    if (found) return unpacked(found);
   }
   return undefined;
+}
+
+/**
+ * A kept file as the site has it; text was packed when it was kept.
+ * @param {Response} found
+ */
+function unpacked(found) {
+  if (found.headers.get("x-edu-packed") !== "gzip" || !found.body) return found;
+  const headers = new Headers(found.headers);
+  headers.delete("x-edu-packed");
+  return new Response(found.body.pipeThrough(new DecompressionStream("gzip")), { headers });
 }
 
 /** @param {FetchEvent} event */

@@ -1,7 +1,8 @@
 """List the finished site for readers who keep it on their device.
 
-`edu/offline.json` names every file with its hash and size, and the version: a hash over that list. The page
-(`assets/js/offline.js`) fills a cache from it when a reader asks; `sw.js` at the site's root then serves that cache.
+`edu/offline.json` names every file with its hash, its size and the size it is kept at, and the version: a hash over
+that list. The page (`assets/js/offline.js`) fills a cache from it when a reader asks, with text packed as a server
+would send it; `sw.js` at the site's root then serves that cache and unpacks.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ def write_listing(root: Path, site: Path) -> None:
     known = json.dumps(hashes, sort_keys=True).encode()
     listing = {
         "version": hashlib.sha256(known).hexdigest()[:VERSION_LENGTH],
-        "stored": sum(len(data) for data in files.values()),
-        "loaded": sum(_transferred(name, data) for name, data in files.items()),
-        "files": {name: [hashes[name], len(files[name])] for name in sorted(files)},
+        "files": {name: [hashes[name], len(files[name]), _packed(name, files[name])] for name in sorted(files)},
     }
+    stored = sum(kept for _, _, kept in listing["files"].values())
+    listing |= {"stored": stored, "loaded": stored}  # copies made before files were packed ask for both
     (site / LISTING).write_text(json.dumps(listing, separators=(",", ":")), encoding="utf-8")
 
 
 def differences(site: Path) -> list[str]:
     """Return the files in which a site is no longer what its list says; readers could not keep such a site."""
     listing = json.loads((site / LISTING).read_text(encoding="utf-8"))
-    listed = {name: hash for name, (hash, _) in listing["files"].items()}
+    listed = {name: hash for name, (hash, *_) in listing["files"].items()}
     found = {path.relative_to(site).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in _listed(site)}
     return sorted({name for name, _ in listed.items() ^ found.items()})
 
@@ -47,6 +48,8 @@ def _listed(site: Path) -> Iterator[Path]:
     return (path for path in site.rglob("*") if path.is_file() and path != site / LISTING)
 
 
-def _transferred(name: str, data: bytes) -> int:
-    """Return the bytes of a file as a server sends it."""
-    return len(data) if Path(name).suffix in COMPRESSED_ALREADY else len(gzip.compress(data, 6, mtime=0))
+def _packed(name: str, data: bytes) -> int:
+    """Return the bytes of a file as a server sends it and as a reader keeps it: packed, where that saves any."""
+    if Path(name).suffix in COMPRESSED_ALREADY:
+        return len(data)
+    return min(len(data), len(gzip.compress(data, 6, mtime=0)))
