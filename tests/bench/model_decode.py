@@ -10,7 +10,7 @@ from unittest import mock
 import torch
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.model import csa2, indexer, storage
+from deepseek_edu.model import selection, step
 from deepseek_edu.model.cache import Cache
 from deepseek_edu.model.model import Model
 from tests.bench.rows import CLOCK, Row, in_turn, ratio
@@ -28,11 +28,10 @@ SETTINGS = {
     "weights' seed": SEED,
 }
 PARTS = {  # what grows or might: name -> functions whose time counts, none inside another
-    "index scores": ((csa2.CSA2, "_scores"),),
-    "candidate blocks": ((indexer, "candidate_blocks"),),
-    "choice": ((indexer, "top_k"),),
-    "gathered entries": ((storage.Entries, "gather"),),
-    "new entries": ((storage.Entries, "write"),),
+    "index scores": ((step.Step, "_scores"),),
+    "choice of blocks and entries": ((selection, "top_k"),),
+    "gathered entries": ((step.Step, "_entries"),),
+    "new entries": ((step.Step, "_store"),),
 }
 
 

@@ -156,22 +156,22 @@ class Step:
         form = self.cache.index_format
         queries = form.decode(form.encode(queries)).numpy()
         weights = times(array(mine.weights_proj.weight), u) * (c.index_head_dim * c.index_n_heads) ** -0.5  # Hi
-        visible, keys = (self.position + 1) // plan.ratio, self.cache.index_keys[plan.owner]
-        if plan.pool == "restricted":
-            members = self.pool[self.pool < visible]
-            pieces = [keys.gather(members[None, None])[0, 0]]
-        else:
-            pieces = (piece[0] for piece in keys.pieces())
-        scores = [one_token.index_scores(queries, weights, piece.numpy()) for piece in pieces]
-        scores = torch.from_numpy(np.concatenate(scores)[:visible] if scores else weights[:0])  # N
+        visible = (self.position + 1) // plan.ratio
+        members = self.pool[self.pool < visible] if plan.pool == "restricted" else None
+        scores = self._scores(queries, weights, self.cache.index_keys[plan.owner], members)[:visible]
         if plan.pool == "source":
             self.pool = candidates(scores, c.candidate_topk_blocks, c.candidate_block_size)
         choice = selection.top_k(scores, min(c.index_topk, len(scores)))
-        choice = members[choice] if plan.pool == "restricted" else choice
-        self.choices[plan.index] = choice
+        self.choices[plan.index] = choice = choice if members is None else members[choice]
         room = min(c.index_topk, self.cache.entries[plan.owner].size) - len(choice)
         published = nn.functional.pad(choice, (0, room), value=-1)[None, None]
         self.run.published.choices[plan.index] = published, self.run.span
+
+    def _scores(self, queries, weights, keys, members):
+        """Scores of all entries, or of members, int64 [P]: tensor [N] or [P]."""
+        pieces = keys.pieces() if members is None else [keys.gather(members[None, None])[0]]
+        scores = [one_token.index_scores(queries, weights, piece[0].numpy()) for piece in pieces]
+        return torch.from_numpy(np.concatenate(scores) if scores else weights[:0])
 
     def feed(self, experts, u):
         """Run a MoE: [C] from [C]."""
