@@ -109,6 +109,34 @@ def test_in_eight_steps_only_the_original_reads_again():
     assert raw(part="schedule", step=8)["lanes"]["single"]["read X′ again"] == 0
 
 
+def test_the_timeline_shows_a_second_read_only_where_a_tile_had_to_leave():
+    def seen(step: int) -> tuple[int, int, int]:
+        markup = view(part="schedule", step=step).parts[0].wide.markup
+        again = markup.count('class="k-error" rx="3" fill-opacity="0.45"')
+        return (
+            markup.count(">✗<"),
+            again,
+            markup.count(">A exists<") - markup.count('k-muted" text-anchor="middle" font-size="11">A exists<'),
+        )
+
+    assert [seen(step) for step in range(1, 9)] == [
+        (0, 0, 1), (1, 0, 1), (2, 0, 1), (3, 0, 1), (4, 0, 1),  # only the single pass has its A from the start
+        (4, 0, 2), (4, 4, 2), (4, 4, 2),
+    ]  # fmt: skip
+
+
+def test_what_follows_from_a_change_has_its_colour_and_nothing_else():
+    def changed(**values) -> tuple[int, int]:
+        markup = view(**values).parts[0].wide.markup
+        return markup.count("k-ring k-changed"), markup.count('class="k-box k-changed"')
+
+    assert changed() == (0, 0)
+    assert changed(weight=0.5) == (2, 8), "A₀ and A₁; both numbers of x, y and the new streams"
+    assert changed(exchange=0) == (4, 4), "all of B; the new streams, while x and y stay"
+    assert changed(written=2) == (1, 2), "C₀; new stream 0"
+    assert changed(streams=[3, 0, 0, 4]) == (0, 1 + 1 + 1 + 4), "a number of a stream, of x and of y; all the new ones"
+
+
 def by_hand(shift: bool) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
     """A in use, inputs x and final streams of the toy, written without the package's functions."""
     size, used, inputs = 4, [], []
