@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 
 import numpy as np
 import pytest
@@ -176,6 +177,9 @@ def test_everything_on_the_map_can_be_searched_and_is_told_somewhere(model):
     config = explorer_facts.config_of(model)
     for width in (720, 344):
         assert {name for name, *_ in Layout(config, width).boxes()} <= set(control.options)
+    shown = view(model=model).parts[0].wide.markup
+    named = dict(re.findall(r'data-set="\w+=([\w-]+)"><title>([^<]+)<', shown))
+    assert named == {name: control.options[name] for name, *_ in Layout(config, 720).boxes()}
     places = [part.place for part in PARTS[model].values()]
     places += [explorer_facts.place_of(config, plan) for plan in config.schedule()]
     for place in places:
