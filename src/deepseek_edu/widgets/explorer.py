@@ -46,7 +46,7 @@ def explorer(
         help="The last two follow one token through a small model that runs in this page.",
         look="segments",
     ) = "layer",
-    model: Choice({"v41": "V4.1-Flash", "v4": "V4-Flash"}, "Model", look="segments", when=EXPLORE, more=True) = "v41",
+    model: Choice({"v41": "V4.1-Flash", "v4": "V4-Flash"}, "Model", look="segments", when=EXPLORE) = "v41",
     phase: Choice({"prefill": "Prefill", "decode": "Decode"}, "Phase", look="segments", when=EXPLORE) = "decode",
     layer: Choice(
         names_of("v41"),
