@@ -55,9 +55,10 @@ def test_a_failed_build_leaves_the_previous_site(small_project: Path, small_site
 
 
 def test_an_unchanged_course_is_not_built_again(small_project: Path, small_site: Path) -> None:
-    again = build(small_project, small_site)
-    assert not again.fresh
-    assert again.seconds < 1.0  # a hash over the sources; a build takes seconds
+    again = [build(small_project, small_site) for _ in range(3)]
+    assert not any(built.fresh for built in again)
+    # a hash over the sources; a build takes seconds. The best of three: other tests share this machine's cores.
+    assert min(built.seconds for built in again) < 1.0
 
 
 def test_a_site_that_was_touched_is_built_again(small_project: Path, small_site: Path, tmp_path: Path) -> None:
@@ -255,6 +256,13 @@ def both() -> tuple[Path, Path]:
     return built_site("material"), built_site("zensical")
 
 
+@pytest.fixture(scope="module")
+def contents(both: tuple[Path, Path]) -> dict[str, list[BeautifulSoup]]:
+    """Page → its article in either shell."""
+    names = [path for path in files_of(both[0]) if path.endswith(".html") and path != "404.html"]
+    return {name: [content_of(site / name) for site in both] for name in names}
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [("[gone](gone.md)", "course/index.md:10"), ("[[= 1 / 0 ]]", "course/index.md:10: found [[= 1 / 0 ]]")],
@@ -273,17 +281,15 @@ def test_both_shells_give_the_same_pages(both: tuple[Path, Path]) -> None:
     assert "04b_fp4_cache.html" in material
 
 
-def test_both_shells_give_the_same_headings_and_ids(both: tuple[Path, Path]) -> None:
-    for name in (path for path in files_of(both[0]) if path.endswith(".html") and path != "404.html"):
-        contents = [content_of(site / name) for site in both]
-        headings = [[(h.name, h.get("id"), h.text) for h in c.find_all(["h1", "h2", "h3", "h4"])] for c in contents]
+def test_both_shells_give_the_same_headings_and_ids(contents: dict[str, list[BeautifulSoup]]) -> None:
+    for name, articles in contents.items():
+        headings = [[(h.name, h.get("id"), h.text) for h in c.find_all(["h1", "h2", "h3", "h4"])] for c in articles]
         assert headings[0] == headings[1], name
-        ids = [[e["id"] for e in c.find_all(id=True) if e["id"] != "__skip"] for c in contents]  # a shell's own anchor
+        ids = [[e["id"] for e in c.find_all(id=True) if e["id"] != "__skip"] for c in articles]  # a shell's own anchor
         assert ids[0] == ids[1], name
 
 
-def test_both_shells_give_the_same_blocks(both: tuple[Path, Path]) -> None:
-    for name in (path for path in files_of(both[0]) if path.endswith(".html") and path != "404.html"):
-        first, second = (content_of(site / name) for site in both)
+def test_both_shells_give_the_same_blocks(contents: dict[str, list[BeautifulSoup]]) -> None:
+    for name, (first, second) in contents.items():
         for find in [*({"name": tag} for tag in OURS), *({"class_": style} for style in CLASSES)]:
             assert [str(e) for e in first.find_all(**find)] == [str(e) for e in second.find_all(**find)], (name, find)
