@@ -256,6 +256,36 @@ def test_a_refused_call_leaves_the_cache_as_it_was(call, message):
     assert contents(cache) == before
 
 
+def test_a_prompt_whose_decoder_was_skipped_cannot_be_taken_back_but_what_follows_can():
+    """Row 1 is fed nothing the second time, so it may still lose what it decoded after its prompt."""
+    model = tiny_model()
+    cache = model.new_cache(2, quantized=False)
+    model.prefill(rows(17, 9), cache, decoder="report")
+    model.decode(torch.tensor([[5, 6], [7, 8]]), cache)
+    model.prefill([[1, 2, 3], [0]], cache, counts=[3, 0], decoder="report")
+    before = contents(cache)
+    for lengths, message in (([21, 11], r"lengths\[0\] must be 22 … 22"), ([22, 8], r"lengths\[1\] must be 9 … 11")):
+        with pytest.raises(ValueError, match=f"{message}; got .* a prompt whose decoder was skipped"):
+            cache.rollback(lengths)
+    assert contents(cache) == before
+    cache.rollback([22, 9])
+    assert cache.lengths.tolist() == [22, 9]
+
+
+def test_a_replayed_prefix_cannot_be_taken_back():
+    model, batch = tiny_model(), rows(30, 30)
+    stored = model.new_cache(2, quantized=False)
+    model.prefill(batch, stored)
+    cache, ids, counts, _ = replay.resume(model, stored, rows(32, 40), [30, 20])
+    with pytest.raises(ValueError, match=r"lengths\[0\] must be 22 … 22"):
+        cache.rollback([21, 12])
+    model.prefill(ids, cache, counts)
+    with pytest.raises(ValueError, match=r"lengths\[0\] must be 30 … 32"):
+        cache.rollback([29, 40])
+    cache.rollback([30, 36])
+    assert cache.entries[1].counts.tolist() == [15, 18]
+
+
 def test_a_cache_that_cannot_serve_is_refused_before_anything_is_fed():
     model = tiny_model()
     cache = model.new_cache(1, spare=2)

@@ -76,6 +76,41 @@ def test_an_exact_skip_leaves_nothing_different(tokens, chunk):
     assert gap(model.decode([3, 4, 5], state).logits, model.decode([3, 4, 5], full).logits) < 1e-9
 
 
+@pytest.mark.parametrize("decoder", ["exact", "report", "serving"])
+def test_a_prompt_whose_decoder_was_skipped_cannot_be_taken_back_but_what_follows_can(decoder):
+    """The windows of the last layers hold its last tokens only; one token fewer would leave another window."""
+    model, ids = tiny_model(), recorded()["ids"][0]
+    state = model.new_cache(quantized=False)
+    model.prefill(ids[:24], state, decoder=decoder)
+    ends = [ring.end for ring in state.windows]
+    for length in (23, 20):
+        with pytest.raises(ValueError, match=r"length must be 24 … 24; got .* a prompt whose decoder was skipped"):
+            state.rollback(length)
+    assert [ring.end for ring in state.windows] == ends and len(state.entries[1]) == 12
+    expected = model.decode(ids[24:26], state).logits
+    model.decode([7, 8, 9], state)
+    state.rollback(24 + 2)
+    with pytest.raises(ValueError, match="length must be 24 … 26"):
+        state.rollback(23)
+    state.rollback(24)
+    assert gap(model.decode(ids[24:26], state).logits, expected) < 1e-12
+
+
+def test_a_replayed_prefix_cannot_be_taken_back():
+    model, ids = tiny_model(), recorded()["ids"][0]
+    stored = model.new_cache(quantized=False)
+    model.prefill(ids[:30], stored)
+    state = replay.resume(model, stored, ids, 30)
+    state.rollback(22)  # nothing
+    with pytest.raises(ValueError, match="length must be 22 … 22"):
+        state.rollback(21)
+    model.prefill(ids[22:32], state)
+    with pytest.raises(ValueError, match="length must be 30 … 32"):
+        state.rollback(29)
+    state.rollback(30)
+    assert len(state.entries[1]) == 15
+
+
 def test_the_global_memory_is_the_same_in_every_variant():
     model, ids = tiny_model(), recorded()["ids"][0]
     full = model.new_cache(quantized=False)

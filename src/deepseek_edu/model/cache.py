@@ -33,7 +33,8 @@ class Cache:
     Attributes:
         lengths: positions that have been processed, int64 [B] on the CPU, as are the others.
         stored: positions whose compressed entries exist; above lengths only while a prefix is replayed.
-        highest: positions ever processed; above lengths after a rollback.
+        highest: what the spare positions are counted from: positions ever processed, above lengths after a rollback; or
+            `spare` more than what `settle` was told.
         decoded: positions up to which the decoder's windows reach; behind lengths only inside a skipping prefill.
         index_key_writes: for each row (owner, its first new entry) of the last calls that stored index keys, in order;
             as many as a rollback can reach, and one before.
@@ -117,6 +118,14 @@ class Cache:
             raise ValueError(f"lengths must be one integer or {self.batch}, one for each row; got {lengths.tolist()}")
         return lengths.to(device="cpu", dtype=torch.int64).expand(self.batch)
 
+    def settle(self, lengths):
+        """Let the first lengths[b] positions never be taken back: their windows were made with something left out.
+
+        Args:
+            lengths: int64 [B] on the CPU; 0 changes nothing. Why: reference/cache.py.
+        """
+        self.highest = torch.where(lengths > 0, torch.maximum(self.highest, lengths + self.spare), self.highest)
+
     def rollback(self, lengths):
         """Forget the positions from lengths[b] on, as if they had never been processed.
 
@@ -124,16 +133,18 @@ class Cache:
             lengths: int, or int64 [B]; at least the highest length so far − spare.
 
         Raises:
-            ValueError: more is to be taken back than the spare slots allow.
+            ValueError: more is to be taken back than the spare slots allow, or positions of a prompt whose prefill left
+                the decoder out, or of a replayed prefix.
         """
         lengths = self._per_row(lengths)
-        least = (self.highest - self.spare).clamp_min(0)
+        least = torch.minimum((self.highest - self.spare).clamp_min(0), self.lengths)
         wrong = ((lengths < least) | (lengths > self.lengths)).nonzero()
         if len(wrong):
             row = int(wrong[0])
             raise ValueError(
                 f"lengths[{row}] must be {least[row]} … {self.lengths[row]}; got {lengths[row]}; only {self.spare} "
-                "positions can be taken back; make the cache with a larger spare"
+                "positions can be taken back, none of a prompt whose decoder was skipped; make the cache with a larger "
+                "spare"
             )
         for layer in self.entries:
             counts = lengths // self.config.compress_ratios[layer]

@@ -286,5 +286,6 @@ class Model(nn.Module):
         run.means = {layer: (tile, span) for layer, tile in keep.tiles.items() if isinstance(layer, int)}
         run.layer_tokens = layer_tokens
         run.layers(self.layers[first_decoder:], rows)
+        cache.settle(torch.where(keep.counts > 0, cache.lengths, 0))
         run.hashes = torch.cat(hashes, dim=1) if hashes else None
         return self._output(run, logits)

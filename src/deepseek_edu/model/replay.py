@@ -50,6 +50,7 @@ def resume(model, stored, ids, hits, types=None, exact=False):
     cache = stored.prefix(hits)
     starts = torch.tensor([replay_start(hit, model.config, exact) for hit in hits.tolist()])
     cache.lengths = cache.decoded = starts.clone()
+    cache.settle(hits)
     for ring in (*cache.windows, *cache.draft_windows):
         ring.start = starts.clone()
     if model.hash is not None:

@@ -41,7 +41,8 @@ class Cache:
     Attributes:
         length: positions that have been processed.
         stored: positions whose compressed entries exist; above length only while a prefix is replayed.
-        highest: positions ever processed; above length after a rollback.
+        highest: what the spare positions are counted from: positions ever processed, above length after a rollback; or
+            `spare` more than what `settle` was told.
         index_key_writes: (owner, its first new entry) of the last calls that stored index keys, in order; as many as a
             rollback can reach, and one before.
     """
@@ -101,6 +102,14 @@ class Cache:
         known = self.history.read(first, self.length)[:, 0]
         return np.concatenate([np.full(count - len(known), engram.NO_TOKEN), known]).astype(np.int64)
 
+    def settle(self, length):
+        """Let the first `length` positions never be taken back: their windows were made with something left out.
+
+        A prefill that skips the decoder makes only the last rows of its windows, a replay only those of its tokens. To
+        forget some of these would leave other windows than if they had never been processed.
+        """
+        self.highest = max(self.highest, length + self.spare)
+
     def rollback(self, length):
         """Forget the positions from `length` on, as if they had never been processed.
 
@@ -108,13 +117,14 @@ class Cache:
             length: at least the present length − spare.
 
         Raises:
-            ValueError: more is to be taken back than the spare slots allow.
+            ValueError: more is to be taken back than the spare slots allow, or positions of a prompt whose prefill left
+                the decoder out, or of a replayed prefix.
         """
-        least = max(0, self.highest - self.spare)
+        least = min(max(0, self.highest - self.spare), self.length)
         if not isinstance(length, (int, np.integer)) or not least <= length <= self.length:
             raise ValueError(
-                f"length must be {least} … {self.length}; got {length}; only {self.spare} positions can be taken back; "
-                "make the cache with a larger spare"
+                f"length must be {least} … {self.length}; got {length}; only {self.spare} positions can be taken back, "
+                "none of a prompt whose decoder was skipped; make the cache with a larger spare"
             )
         for ring in (*self.windows, *self.draft_windows, *self.open_groups.values(), self.history):
             if ring.end > length:

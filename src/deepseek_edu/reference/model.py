@@ -215,6 +215,7 @@ class Model:
         run.hashes = None if self.hash is None else np.concatenate(hashes)
         rows = [(min(given, cache.length - first), asked) for given, asked in rows]
         streams, pre = run.layers(streams, pre, self.plans[cut:], rows)
+        cache.settle(cache.length)
         return self._output(streams, pre, run)
 
 

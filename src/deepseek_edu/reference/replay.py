@@ -65,6 +65,7 @@ def resume(model, stored, ids, hit, types=None, exact=False, tokens=None):
     cache = stored.prefix(hit)
     start = replay_start(hit, model.config, exact, tokens)
     cache.length = start
+    cache.settle(hit)
     for ring in (*cache.windows, *cache.draft_windows):
         ring.restart(start)
     if model.hash is not None:
