@@ -56,7 +56,7 @@ def csa2(
     if part == "visible":
         return _visible(int(ratio), int(at))
     turned = tuple(q + turn if name == who else q for name, q in zip(LAYERS, QUERIES, strict=True))
-    return _group(("full", b, c, d), turned, int(position))
+    return _group(("full", b, c, d), turned, int(position), who if turn else "")
 
 
 @remembered(16)
@@ -64,7 +64,7 @@ def _start(position: int) -> tuple[Layer, ...]:
     return run(("full", *MODES), QUERIES, position)
 
 
-def _group(modes: tuple[str, ...], queries: tuple[float, ...], position: int) -> View:
+def _group(modes: tuple[str, ...], queries: tuple[float, ...], position: int, turned: str) -> View:
     layers, before = run(modes, queries, position), _start(position)
     choice = [now.chosen != old.chosen or now.owner != old.owner for now, old in zip(layers, before, strict=True)]
     output = [bool(np.abs(now.output - old.output).max() > 1e-9) for now, old in zip(layers, before, strict=True)]
@@ -101,7 +101,7 @@ def _group(modes: tuple[str, ...], queries: tuple[float, ...], position: int) ->
     reads = "; ".join(f"{name} reads {listed(layer.chosen)}" for name, layer in zip(LAYERS, layers, strict=True))
     summary = f"At position {position}: {reads}. {_changes(choice, output)}"
     words = Prose(_modes(layers) + (f" {_changes(choice, output)}" if any(choice) or any(output) else ""))
-    return Answer((group_picture(layers, choice, output, position), metrics, words, table), summary)
+    return Answer((group_picture(layers, choice, output, position, turned), metrics, words, table), summary)
 
 
 _OWN_OUTPUT = "one for each layer, always"

@@ -15,8 +15,13 @@ WINDOW = 4  # of the second view
 _MODES = {"full": "Full", "reindex": "Reindex", "reuse": "Reuse"}
 
 
-def group_picture(layers: tuple[Layer, ...], choice: list[bool], output: list[bool], position: int) -> Picture:
-    """What is shared, as bars over the layers that use it; below, each layer's own query, weights and output."""
+def group_picture(
+    layers: tuple[Layer, ...], choice: list[bool], output: list[bool], position: int, turned: str = ""
+) -> Picture:
+    """What is shared, as bars over the layers that use it; below, each layer's own query, weights and output.
+
+    `turned` is the name of the layer whose query the reader has turned, or "".
+    """
 
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
@@ -29,7 +34,7 @@ def group_picture(layers: tuple[Layer, ...], choice: list[bool], output: list[bo
         for first in range(0, 4, across):
             y = _shared(canvas, layers, choice, range(first, first + across), panel, gap, y)
             for i in range(first, first + across):
-                _panel(canvas, (i - first) * (panel + gap), y, panel, i, layers[i], output[i])
+                _panel(canvas, (i - first) * (panel + gap), y, panel, i, layers[i], output[i], LAYERS[i] == turned)
             y += PANEL + 14
         canvas.height = y - 10
         return canvas
@@ -90,13 +95,15 @@ def _shared(canvas: Canvas, layers, choice, shown: range, panel: float, gap: flo
     return y + 36
 
 
-def _panel(canvas: Canvas, x: float, y: float, width: float, index: int, layer: Layer, output: bool) -> None:
+def _panel(
+    canvas: Canvas, x: float, y: float, width: float, index: int, layer: Layer, output: bool, turned: bool
+) -> None:
     """One layer: its name and mode, the plane with entries and query, the weights, the output."""
     with canvas.group(x, y):
         canvas.rect(0, 0, width, PANEL, "k-cell k-cell--soft", 6)
         canvas.text(width / 2, 18, f"Layer {LAYERS[index]}: {_MODES[layer.mode]}", "k-text--strong")
     with canvas.group(x + width / 2, y + 108):
-        _plane(canvas, layer)
+        _plane(canvas, layer, "k-changed" if turned else "k-hidden")
     with canvas.group(x + 8, y + 190):
         names = ["window", *(f"entry {j}" for j in layer.chosen), "sink"]
         kinds = ["local", *["global"] * len(layer.chosen), "k-negative"]
@@ -120,7 +127,8 @@ def _spot(vector, reach: float) -> tuple[float, float]:
     return float(vector[0]) * scale, -float(vector[1]) * scale
 
 
-def _plane(canvas: Canvas, layer: Layer) -> None:
+def _plane(canvas: Canvas, layer: Layer, style: str) -> None:
+    """Entries on a circle, the query in a style, the chosen ones joined to the middle, the output."""
     canvas.rect(-RADIUS, -RADIUS, 2 * RADIUS, 2 * RADIUS, "k-frame", RADIUS)
     for j, entry in enumerate(layer.entries):
         taken = j in layer.chosen
@@ -134,7 +142,7 @@ def _plane(canvas: Canvas, layer: Layer) -> None:
         canvas.text(lx, ly + 4, j, "k-selected k-text--strong" if taken else "k-muted", size=SMALL)
     length = float(np.hypot(*layer.query)) or 1.0
     qx, qy = _spot(layer.query / length * math.sqrt(2), RADIUS - 10)
-    canvas.arrow(0, 0, qx, qy, "k-hidden", 2.5, 8)
+    canvas.arrow(0, 0, qx, qy, style, 2.5, 8)
     canvas.circle(*_spot(layer.output, RADIUS), 4.5, "k-level")
 
 

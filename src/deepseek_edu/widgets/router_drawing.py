@@ -82,9 +82,14 @@ def paint_weight(canvas: Canvas, x: float, y: float, right: float, wrong: float 
             canvas.text(0, 38, f"leak {fixed(wrong, 3)}", "k-error", anchor, SMALL)
 
 
+def _places(value: float) -> int:
+    """Decimals of a number that has to fit a narrow cell."""
+    return 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+
+
 def signed_cells(canvas: Canvas, x: float, y: float, values, width: float, kind: str, top: float) -> None:
     """Numbers in cells, stronger where they are larger; a minus has no colour but its sign."""
-    words = [fixed(float(v), 1 if kind == "parameters" else 2) for v in values]
+    words = [fixed(float(v), 1 if kind == "parameters" else _places(float(v))) for v in values]
     shades = [round(max(0.0, float(v)) / top, 1) for v in values]
     with canvas.group(x, y):
         kit.cells(canvas, 0, 0, words, width, 26, kind, shades, size=SMALL)

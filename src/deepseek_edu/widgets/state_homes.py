@@ -42,7 +42,7 @@ def state_homes(
         look="segments",
     ) = "change",
     change: Choice(
-        {"token": "A prompt token", "weight": "A weight", "window": "The window"},
+        {"token": "A token", "weight": "A weight", "window": "The window"},
         "Change",
         look="segments",
         when={"part": "change"},
@@ -125,7 +125,9 @@ def _explained(what, changes, addresses, parameters, position) -> Prose:
         earlier = sum(bool(size) for c in changes for i, size in enumerate(c.sizes) if (i + 1) * c.ratio <= position)
         rows = [index for index, count in enumerate(addresses) if count]
         words = (
-            f"No row before position {position} has changed: nothing reads ahead. "
+            "The first token has changed, and every later one may look back at it. "
+            if not position
+            else f"No row before position {position} has changed: nothing reads ahead. "
             if not earlier
             else (f"{earlier} rows before position {position} have changed: something reads ahead. ")
         )
