@@ -95,14 +95,37 @@ def test_lengths_at_the_edges_of_windows_and_groups(tokens):
         assert gap(torch_model.decode([ids[place]], cache).logits[0, 0], expected[place]) < PARITY
 
 
-def test_a_released_checkpoint_must_fit():
+def test_weights_that_do_not_fit_are_told_together():
     config = tiny_v4()
     weights = {name: array for name, array in random_weights(config, 0).items() if not name.startswith("mtp.")}
     del weights["head.weight"]
     weights["layers.9.extra"] = np.zeros(3)
     weights["norm.weight"] = np.zeros(3)
-    with pytest.raises(ValueError, match=r"head\.weight is missing.*extra is unknown.*has shape \(3,\), not \(32,\)"):
-        V4Model(config).load_weights(weights)
+    weights["embed.weight"] = torch.zeros(96, 32, dtype=torch.complex64)
+    weights["layers.0.ffn.gate.tid2eid"] = weights["layers.0.ffn.gate.tid2eid"] + 0.5
+    weights["layers.1.ffn.gate.tid2eid"] = torch.tensor(weights["layers.1.ffn.gate.tid2eid"]) + 1
+    told = (
+        r"1 missing: head\.weight; 1 unknown: layers\.9\.extra; 1 of another shape: norm\.weight \(3,\) "
+        r"\(expected \(32,\)\); 1 not of real numbers: embed\.weight complex64; 2 of wrong values: "
+        r"layers\.0\.ffn\.gate\.tid2eid \(expected whole numbers 0 … 7; got 0\.5 … 7\.5\), layers\.1.*got 1 … 8\)$"
+    )
+    for make in (lambda: V4Model(config).load_weights(weights), lambda: numpy_v4.V4Model(config, weights)):
+        with pytest.raises(ValueError, match=told):
+            make()
+
+
+def test_weights_may_be_tensors_of_any_type():
+    """bfloat16 weights, tables too, into a model of float64 and into one of their own type."""
+    config = tiny_v4()
+    weights = {name: array for name, array in random_weights(config, 0).items() if not name.startswith("mtp.")}
+    narrow = {name: torch.tensor(array).bfloat16().requires_grad_() for name, array in weights.items()}
+    for dtype in (torch.float64, torch.bfloat16):
+        state = V4Model(config, dtype=dtype).load_weights(narrow).state_dict()
+        assert state.keys() == narrow.keys()
+        for name, tensor in state.items():
+            assert tensor.dtype is (torch.int64 if name.endswith("tid2eid") else dtype)
+            assert torch.equal(tensor.double(), narrow[name].double())
+    assert pair(config)[1].dtype is torch.float64
 
 
 def test_released_rows_cost_584_bytes():

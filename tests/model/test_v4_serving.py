@@ -6,6 +6,7 @@ import torch
 
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.model import dspark, v4_step
+from deepseek_edu.model.cache import Cache
 from deepseek_edu.model.v4_cache import V4Cache, V4Rows
 from deepseek_edu.model.v4_model import V4Model
 from deepseek_edu.reference import v4_attention, v4_dspark
@@ -131,6 +132,13 @@ def test_a_cache_of_another_model_and_other_arguments_are_refused():
         model.prefill([[1], [2]], cache)
     with pytest.raises(ValueError, match="0 … 95; got 96"):
         model.prefill([[96]], cache)
+    narrow = V4Model(drafting_v4(), "dspark")
+    with pytest.raises(ValueError, match=r"of torch\.float32 on cpu, as the model is; got torch\.float64"):
+        narrow.decode([1], cache)
+    with pytest.raises(ValueError, match="V4 reads no images"):
+        model.generate([[1]], 1, types=[[-1]])
+    with pytest.raises(ValueError, match="new_cache"):
+        model.prefill([[1]], Cache(ModelConfig.tiny(), dtype=torch.float64))
     with pytest.raises(ValueError, match="decoder must be 'all'"):
         model.prefill([[1]], cache, decoder="report")
     with pytest.raises(ValueError, match="chunk must be 1"):

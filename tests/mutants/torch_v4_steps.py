@@ -82,8 +82,8 @@ STEP = (
         "v4_step",
         "CSA layers read what their query chose",
         "the first entries",
-        "one_token.largest(scores, c.index_topk)",
-        "one_token.largest(0 * scores, c.index_topk)",
+        "one_token.largest(np.concatenate(scores), c.index_topk)",
+        "one_token.largest(0 * np.concatenate(scores), c.index_topk)",
         STEPS,
     ),
     mutant(

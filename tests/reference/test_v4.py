@@ -205,6 +205,6 @@ def test_a_v41_configuration_is_refused():
     wrong = {**w, "norm.weight": np.ones(3)}
     del wrong["head.weight"]
     with pytest.raises(
-        ValueError, match=r"head\.weight is missing; norm\.weight has shape \(3,\), not .* \(2 in all\)"
+        ValueError, match=r"1 missing: head\.weight; 1 of another shape: norm\.weight \(3,\) \(expected \(32,\)\)"
     ):
         v4_model.V4Model(config, wrong)

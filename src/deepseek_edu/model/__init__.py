@@ -19,7 +19,8 @@ A reader may take the files in this order:
     attention, compressor, indexer,     one attention layer
     csa2
     moe, mhc, block, engram             experts, residual streams, one layer, n-gram memory
-    model, run, step, output            the whole forward pass, the skipping prefill, decoding on a CPU
+    language_model, model, run, step,   the whole forward pass, the skipping prefill, decoding on a CPU
+    output
     sampling, dspark, acceptance,       from logits to tokens, drafting, verifying, the loop
     generate, replay                    and continuing a stored prefix
     losses, optimisers                  training

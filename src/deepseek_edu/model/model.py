@@ -10,23 +10,21 @@ Without a cache `forward` trains: gradients reach every parameter but those of t
 Source: report, sections 2 and 3; reference `Transformer.forward`.
 """
 
-import numpy as np
 import torch
 from torch import nn
 
 from deepseek_edu.model import dspark, linear, mhc
-from deepseek_edu.model import generate as generation
 from deepseek_edu.model.block import Block
-from deepseek_edu.model.cache import Cache
 from deepseek_edu.model.csa2 import CSA2
 from deepseek_edu.model.engram import NO_TOKEN, Engram, EngramHash
+from deepseek_edu.model.language_model import LanguageModel
 from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.moe import MoE
 from deepseek_edu.model.norms import RMSNorm
 from deepseek_edu.model.output import Output, joined, require_logits
 from deepseek_edu.model.run import Run
 from deepseek_edu.model.span import Span
-from deepseek_edu.model.tiles import Tail, cut, image_input, next_ids, padded
+from deepseek_edu.model.tiles import Tail, cut, image_input
 from deepseek_edu.model.vision import Aligner, VisionTower
 from deepseek_edu.reference import checks
 from deepseek_edu.reference import weights as names
@@ -47,7 +45,7 @@ class Layer(Block):
             self.engram = Engram(names.engram_rows(config)[plan.engram], config, where)
 
 
-class Model(nn.Module):
+class Model(LanguageModel):
     """DeepSeek-V4.1 in PyTorch, random until weights are loaded. Parameters have their released names in state dicts.
 
     Args:
@@ -59,6 +57,8 @@ class Model(nn.Module):
     Raises:
         ValueError: another generation, or a token map that does not fit.
     """
+
+    optional_weights = ("vision.", "aligner.", "image_")  # a text-only model's weights have none
 
     def __init__(self, config, token_map=None, dtype=torch.float32, device="cpu", round_inputs=False):
         super().__init__()
@@ -84,33 +84,9 @@ class Model(nn.Module):
         if round_inputs:
             linear.round_inputs(self)
 
-    @property
-    def dtype(self):
-        """Type of the parameters."""
-        return self.embed.weight.dtype
-
-    @property
-    def device(self):
-        """Where the parameters are."""
-        return self.embed.weight.device
-
-    def load_weights(self, weights):
-        """Take over weights by released name, arrays or tensors. Returns the model.
-
-        Raises:
-            ValueError: lists all missing, unknown and misshapen names together.
-        """
-        names.check_weights(weights, self.config)
-        tensors = {
-            name: array.detach() if isinstance(array, torch.Tensor) else torch.as_tensor(np.asarray(array))
-            for name, array in weights.items()
-        }
-        self.load_state_dict(tensors, strict=False)  # a text-only model's weights have no vision tower
-        return self
-
-    def new_cache(self, batch=1, quantized=True, spare=None):
-        """Return an empty Cache for a batch of sequences."""
-        return Cache(self.config, batch, quantized, self.dtype, self.device, spare)
+    def weight_shapes(self):
+        """Return {released name: shape} of all parameters."""
+        return names.weight_shapes(self.config)
 
     # Feeding tokens
 
@@ -147,8 +123,7 @@ class Model(nn.Module):
         """
         require_logits(logits)
         if cache is None:
-            batch = len(ids) if hasattr(ids, "__len__") else 1
-            cache = Cache(self.config, batch, quantized, self.dtype, self.device, live=True)
+            cache = self.live_cache(ids, quantized)
         run = Run(self, cache, *self._begin(ids, cache, counts, types, features), stale_index_keys, with_routing)
         run.layers(self.layers)
         cache.advance(run.span.counts)
@@ -189,41 +164,12 @@ class Model(nn.Module):
         ]
         return outputs[0] if len(outputs) == 1 else joined(outputs, logits)
 
-    @torch.inference_mode()
-    def decode(self, ids, cache, **options):
-        """Process one or several new tokens of every row: ids [B] or [B T]; options of `forward`.
-
-        Returns:
-            Output, of inference tensors as with `prefill`.
-        """
-        ids = next_ids(ids, self.device)
-        return self.forward(ids[:, None] if ids.ndim == 1 else ids, cache, **options)
-
-    def generate(self, ids, max_new_tokens, **options):
-        """Continue prompts; see `generate.generate` for the options. Returns one generate.Generation per row."""
-        return generation.generate(self, ids, max_new_tokens, **options)
-
     # Steps of a forward pass
 
     def _checked(self, ids, cache, counts, types, features):
         """What a call was given, as tensors; refused before the cache is touched."""
-        config = self.config
-        ids, counts = padded(ids, counts, self.device)
-        if ids.min() < 0 or ids.max() >= config.vocab_size:
-            raise ValueError(f"ids must be 0 … {config.vocab_size - 1}; got {int(ids.min())} … {int(ids.max())}")
-        if not isinstance(cache, Cache):
-            raise ValueError(f"cache must come from new_cache() of this model; got {type(cache).__name__}")
-        if (cache.dtype, cache.device.type) != (self.dtype, self.device.type):
-            raise ValueError(
-                f"cache must be of {self.dtype} on {self.device}, as the model is; got {cache.dtype} on "
-                f"{cache.device}; use model.new_cache(batch)"
-            )
-        if cache.config != config or cache.batch != len(ids):
-            raise ValueError(
-                f"cache must be made for this configuration and {len(ids)} rows; it has {cache.batch} rows and "
-                f"{'the same' if cache.config == config else 'another'} configuration; use model.new_cache(batch)"
-            )
-        return ids, counts, *image_input(types, features, ids, counts, config.dim)
+        ids, counts = self.checked_tokens(ids, cache, counts)
+        return ids, counts, *image_input(types, features, ids, counts, self.config.dim)
 
     def _begin(self, ids, cache, counts, types, features):
         config = self.config

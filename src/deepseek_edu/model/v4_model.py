@@ -7,21 +7,20 @@ Source: V4 report; V4 reference `Transformer`, `Block`, `MTPBlock`.
 
 from contextlib import contextmanager
 
-import numpy as np
 import torch
 from torch import nn
 
 from deepseek_edu.model import dspark, v4_step
-from deepseek_edu.model import generate as generation
+from deepseek_edu.model.language_model import LanguageModel
 from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.output import Output, joined, require_logits
-from deepseek_edu.model.tiles import next_ids, padded
+from deepseek_edu.model.tiles import next_ids
 from deepseek_edu.model.v4_attention import Call
 from deepseek_edu.model.v4_block import DraftStage, NextTokenLayer, StreamHead, V4Block
 from deepseek_edu.model.v4_cache import V4Cache
 from deepseek_edu.model.v4_experts import V4MoE
 from deepseek_edu.reference import checks
-from deepseek_edu.reference.v4_model import v4_weight_shapes
+from deepseek_edu.reference.v4_model import v4_weight_shapes, wrong_tables
 
 ONE_TOKEN_THREADS = 1
 """Threads of a decode step of one token on a CPU; None to leave PyTorch's number.
@@ -45,7 +44,7 @@ def _threads(number):
         torch.set_num_threads(before)
 
 
-class V4Model(StreamHead):
+class V4Model(LanguageModel, StreamHead):
     """DeepSeek-V4 in PyTorch, random until weights are loaded. Parameters have their released names in state dicts.
 
     Args:
@@ -56,6 +55,8 @@ class V4Model(StreamHead):
     Raises:
         ValueError: another generation or an unknown drafter.
     """
+
+    cache_type = V4Cache
 
     def __init__(self, config, drafter=None, dtype=torch.float32, device="cpu"):
         super().__init__()
@@ -81,38 +82,13 @@ class V4Model(StreamHead):
         elif drafter is not None:
             raise ValueError(f"drafter must be None, 'mtp' or 'dspark'; got {drafter!r}")
 
-    @property
-    def dtype(self):
-        """Type of the parameters."""
-        return self.embed.weight.dtype
+    def weight_shapes(self):
+        """Return {released name: shape} of all parameters and tables."""
+        return v4_weight_shapes(self.config, mtp=self.drafter == "mtp", dspark=self.drafter == "dspark")
 
-    @property
-    def device(self):
-        """Where the parameters are."""
-        return self.embed.weight.device
-
-    def load_weights(self, weights):
-        """Take over weights by released name, arrays or tensors. Returns the model.
-
-        Raises:
-            ValueError: lists missing and unknown names and wrong shapes together.
-        """
-        shapes = v4_weight_shapes(self.config, mtp=self.drafter == "mtp", dspark=self.drafter == "dspark")
-        wrong = [f"{name} is missing" for name in shapes if name not in weights]
-        wrong += [f"{name} is unknown" for name in weights if name not in shapes]
-        wrong += [
-            f"{name} has shape {tuple(weights[name].shape)}, not {shape}"
-            for name, shape in shapes.items()
-            if name in weights and tuple(weights[name].shape) != shape
-        ]
-        if wrong:
-            raise ValueError(f"weights do not fit the configuration: {'; '.join(wrong[:12])} ({len(wrong)} in all)")
-        self.load_state_dict({name: torch.as_tensor(np.asarray(array)) for name, array in weights.items()})
-        return self
-
-    def new_cache(self, batch=1, quantized=True, spare=None):
-        """Return an empty V4Cache for a batch of sequences."""
-        return V4Cache(self.config, batch, quantized, self.dtype, self.device, spare)
+    def wrong_values(self, weights):
+        """Return the tables of experts that hold something else than numbers of experts, with what they hold."""
+        return wrong_tables(weights, self.config)
 
     # Feeding tokens
 
@@ -192,7 +168,7 @@ class V4Model(StreamHead):
         if decoder != "all":
             raise ValueError(f"decoder must be 'all' for V4, which has no encoder; got {decoder!r}")
         require_logits(logits)
-        ids, counts = self._checked(ids, cache, counts)
+        ids, counts = self.checked_tokens(ids, cache, counts)
         width = ids.shape[1]
         chunk = width if chunk is None else checks.count(chunk, "chunk", 1)
         outputs = [
@@ -207,42 +183,30 @@ class V4Model(StreamHead):
 
         A single token on a CPU runs on ONE_TOKEN_THREADS threads.
         """
-        ids = next_ids(ids, self.device)
-        alone = ids.numel() == 1 and self.device.type == "cpu"
+        alone = next_ids(ids, self.device).numel() == 1 and self.device.type == "cpu"
         with _threads(ONE_TOKEN_THREADS if alone else None):
-            return self.forward(ids[:, None] if ids.ndim == 1 else ids, cache, **options)
+            return super().decode(ids, cache, **options)
 
     def generate(self, ids, max_new_tokens, **options):
         """Continue prompts; see `generate.generate` for the options. Returns one generate.Generation per row.
 
         Only the draft stages of DSpark draft; with another drafter, or none, tokens come one by one.
+
+        Raises:
+            ValueError: types or features, which belong to images; or what `generate.generate` refuses.
         """
+        if options.get("types") is not None or options.get("features") is not None:
+            raise ValueError("types and features must be left out: V4 reads no images")
         if self.drafter != "dspark":
             options["speculative"] = False
-        return generation.generate(self, ids, max_new_tokens, **options)
+        return super().generate(ids, max_new_tokens, **options)
 
     # Steps of a forward pass
 
-    def _checked(self, ids, cache, counts):
-        """What a call was given, as tensors; refused before the cache is touched."""
-        config = self.config
-        ids, counts = padded(ids, counts, self.device)
-        if ids.min() < 0 or ids.max() >= config.vocab_size:
-            raise ValueError(f"ids must be 0 … {config.vocab_size - 1}; got {int(ids.min())} … {int(ids.max())}")
-        if not isinstance(cache, V4Cache):
-            raise ValueError(f"cache must come from new_cache() of this model; got {type(cache).__name__}")
-        if cache.config != config or cache.batch != len(ids):
-            raise ValueError(
-                f"cache must be made for this configuration and {len(ids)} rows; it has {cache.batch} rows and "
-                f"{'the same' if cache.config == config else 'another'} configuration; use model.new_cache(batch)"
-            )
-        return ids, counts
-
     def _begin(self, ids, cache, counts, quantized):
         if cache is None:
-            batch = len(ids) if hasattr(ids, "__len__") else 1
-            cache = V4Cache(self.config, batch, quantized, self.dtype, self.device, live=True)
-        ids, counts = self._checked(ids, cache, counts)
+            cache = self.live_cache(ids, quantized)
+        ids, counts = self.checked_tokens(ids, cache, counts)
         return ids, Call(cache.span(counts, ids.shape[1]), cache)
 
     def _layers(self, ids, call, routing):

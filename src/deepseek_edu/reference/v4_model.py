@@ -76,23 +76,19 @@ class V4Model:
         dtype: NumPy type of all arithmetic.
 
     Raises:
-        ValueError: another generation, or weights are missing or misshapen; both are listed.
+        ValueError: another generation, or weights of the backbone that do not fit; all of them are listed.
     """
 
     def __init__(self, config, weights, dtype=np.float64):
         if config.generation != "v4":
             raise ValueError(f"config.generation must be 'v4'; got {config.generation!r}; V4.1 is in model.py")
         self.config = config
+        names.check_shapes(
+            {name: array for name, array in weights.items() if not name.startswith("mtp.")},
+            v4_weight_shapes(config),
+            others=wrong_tables(weights, config),
+        )
         self.weights = {name: np.asarray(array, dtype) for name, array in weights.items()}
-        shapes = v4_weight_shapes(config)
-        wrong = [f"{name} is missing" for name in shapes if name not in self.weights]
-        wrong += [
-            f"{name} has shape {self.weights[name].shape}, not {shape}"
-            for name, shape in shapes.items()
-            if name in self.weights and self.weights[name].shape != shape
-        ]
-        if wrong:
-            raise ValueError(f"weights do not fit the configuration: {'; '.join(wrong[:12])} ({len(wrong)} in all)")
         self.plans = config.schedule()[: config.n_layers]
 
     def _layer(self, streams, ids, prefix, plan, quantized):
@@ -163,6 +159,22 @@ class V4Model:
         streams = (embedded @ w[f"{prefix}e_proj.weight"].T)[:, None] + hidden @ w[f"{prefix}h_proj.weight"].T
         plan = config.schedule()[config.n_layers]
         return self.logits_of(self._layer(streams, following, prefix, plan, quantized), prefix)
+
+
+def wrong_tables(weights, config):
+    """Return the names of tables of experts that hold something else than numbers of experts, each with what it holds.
+
+    Args:
+        weights: {released name: array or tensor}; config: ModelConfig.
+    """
+    wrong, last = [], config.n_routed_experts - 1
+    for name in (name for name in weights if name.endswith("gate.tid2eid")):
+        table = np.asarray(weights[name].tolist())  # arrays and tensors of any type
+        if table.dtype.kind not in "iuf":
+            wrong.append(f"{name} (expected whole numbers; got {table.dtype})")
+        elif table.size and ((table != np.rint(table)).any() or table.min() < 0 or table.max() > last):
+            wrong.append(f"{name} (expected whole numbers 0 … {last}; got {table.min()} … {table.max()})")
+    return wrong
 
 
 def v4_weight_shapes(config, mtp=False, dspark=False):

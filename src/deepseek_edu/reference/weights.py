@@ -149,20 +149,43 @@ def check_weights(weights, config, optional=("vision.", "aligner.", "image_")):
         optional: beginnings of names that may be missing (text-only models).
 
     Raises:
-        ValueError: lists all missing, unknown and misshapen names together.
+        ValueError: lists all missing, unknown and misshapen names together, and what is no number.
     """
-    shapes = weight_shapes(config)
+    check_shapes(weights, weight_shapes(config), optional)
+
+
+def check_shapes(weights, shapes, optional=(), others=()):
+    """Compare a set of weights with names and shapes.
+
+    Args:
+        weights: {released name: array or tensor}.
+        shapes: {released name: shape}.
+        optional: beginnings of names that may be missing.
+        others: names that are wrong for another reason, which each says in its text.
+
+    Raises:
+        ValueError: lists everything that is wrong together.
+    """
     missing = [name for name in shapes if name not in weights and not name.startswith(tuple(optional))]
     unknown = [name for name in weights if name not in shapes]
+    known = {name: weights[name] for name in shapes if name in weights}
     wrong = [
-        f"{name} {tuple(np.shape(weights[name]))} (expected {shape})"
-        for name, shape in shapes.items()
-        if name in weights and tuple(np.shape(weights[name])) != shape
+        f"{name} {tuple(np.shape(array))} (expected {shapes[name]})"
+        for name, array in known.items()
+        if tuple(np.shape(array)) != shapes[name]
     ]
-    problems = [("missing", missing), ("unknown", unknown), ("of another shape", wrong)]
+    kinds = [f"{name} {kind}" for name, array in known.items() if (kind := _type_unless_real(array))]
+    problems = [("missing", missing), ("unknown", unknown), ("of another shape", wrong), ("not of real numbers", kinds)]
+    problems.append(("of wrong values", list(others)))
     found = [f"{len(some)} {what}: {', '.join(some[:12])}{' …' * (len(some) > 12)}" for what, some in problems if some]
     if found:
         raise ValueError(f"the weights do not belong to this configuration; {'; '.join(found)}")
+
+
+def _type_unless_real(array):
+    """The type of an array or tensor, unless it is one of real numbers; then None."""
+    kind = str(array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype).removeprefix("torch.")
+    return None if kind.startswith(("float", "bfloat", "int", "uint")) else kind
 
 
 def random_weights(config, seed, scale=1.0):
