@@ -89,8 +89,8 @@ CACHES = (
         "cache",
         "what was taken back for good cannot be taken back again",
         "every rollback starts counting anew",
-        "least = (self.highest - self.spare).clamp_min(0)",
-        "least = (self.lengths - self.spare).clamp_min(0)",
+        "torch.minimum((self.highest - self.spare).clamp_min(0), self.lengths)",
+        "(self.lengths - self.spare).clamp_min(0)",
         "speculative_state:test_what_was_taken_back_for_good_cannot_be_taken_back_again",
     ),
     mutant(
