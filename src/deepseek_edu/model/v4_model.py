@@ -87,7 +87,7 @@ class V4Model(LanguageModel, StreamHead):
         return v4_weight_shapes(self.config, mtp=self.drafter == "mtp", dspark=self.drafter == "dspark")
 
     def wrong_values(self, weights):
-        """Return the tables of experts that hold something else than numbers of experts, with what they hold."""
+        """Return the tables among weights, {name: array}, that hold something else than numbers of experts."""
         return wrong_tables(weights, self.config)
 
     # Feeding tokens
