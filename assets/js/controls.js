@@ -60,17 +60,18 @@ export function sliderText(control, value) {
 }
 
 /**
- * What the folded line of a widget says of the settings under it; lists and texts say nothing there.
+ * What the folded line of a widget says of the settings under it; lists and texts are only named.
  * @param {Control[]} controls @param {Record<string, Value>} values
  */
 export function settingsText(controls, values) {
   const words = (/** @type {Control} */ control) => {
+    const { kind, label } = control;
     const value = values[control.name];
-    if (control.kind === "slider") return sliderText(control, Number(value));
-    return control.kind === "toggle" ? (value ? "on" : "off") : control.options?.[String(value)];
+    if (kind === "numbers" || kind === "text") return label;
+    if (kind === "slider") return `${label}: ${sliderText(control, Number(value))}`;
+    return `${label}: ${kind === "toggle" ? (value ? "on" : "off") : control.options?.[String(value)]}`;
   };
-  const told = controls.filter((control) => control.more && control.kind !== "numbers" && control.kind !== "text");
-  return told.filter((control) => applies(control, values)).map((control) => `${control.label}: ${words(control)}`).join(" · ");
+  return controls.filter((control) => control.more && applies(control, values)).map(words).join(" · ");
 }
 
 /** A number as pages write it. @param {number} number */

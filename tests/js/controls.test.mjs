@@ -149,5 +149,5 @@ test("the folded line tells the settings under it that apply", () => {
   const values = { ...start, size: 1.5, wrong: true, kind: "block" };
   const controls = [...all, size, wrong, row, kind];
   assert.equal(settingsText(controls, values), "Size: 1.5 B · Wrong rule: on · Kind: Block");
-  assert.equal(settingsText(controls, { ...values, part: "block", wrong: false }), "Wrong rule: off · Kind: Block");
+  assert.equal(settingsText(controls, { ...values, part: "block", wrong: false }), "Wrong rule: off · List · Kind: Block");
 });

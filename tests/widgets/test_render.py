@@ -243,7 +243,7 @@ def test_settings_marked_more_are_folded_after_the_first_part_with_their_values_
     assert controls_in(above) == ["part", "value"]
     assert controls_in(details) == ["size", "on", "row"]
     assert "first" in first and "second" in others
-    assert "Size: 1.5 B · Wrong rule: off</span></summary>" in details
+    assert "Size: 1.5 B · Wrong rule: off · Row</span></summary>" in details
     assert '<fieldset disabled aria-label="More settings">' in details
     assert [control["name"] for control in spec(html)["controls"] if control.get("more")] == ["size", "on", "row"]
 

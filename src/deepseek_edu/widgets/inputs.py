@@ -31,12 +31,13 @@ def render_more(widget: Widget, values: Mapping[str, object], prefix: str) -> st
 
 
 def _settings(widget: Widget, names: Iterable[str], values: Mapping[str, object]) -> str:
-    """Values as the folded line tells them; lists and texts say nothing there."""
-    return " · ".join(
-        f"{widget.controls[name].label}: {widget.controls[name].text(values[name])}"
-        for name in names
-        if isinstance(widget.controls[name], (Slider, Choice, Toggle))
-    )
+    """Settings as the folded line tells them; lists and texts are only named."""
+    words = []
+    for name in names:
+        control = widget.controls[name]
+        told = isinstance(control, (Slider, Choice, Toggle))
+        words.append(f"{control.label}: {control.text(values[name])}" if told else control.label)
+    return " · ".join(words)
 
 
 def _rows(widget: Widget, names: Iterable[str], values: Mapping[str, object], prefix: str) -> str:

@@ -49,6 +49,7 @@ def mhc(
         names=("first number", "second number"),
         rows=("stream\u00a00", "stream\u00a01"),
         when=MIX,
+        more=True,
     ) = (2.0, 0.0, 0.0, 4.0),
     weight: Slider(0, 1, 0.05, "A₀, weight of stream 0", when=MIX) = 0.25,
     exchange: Slider(0, 0.5, 0.05, "B₀₁ = B₁₀, exchanged", when=MIX) = 0.2,
