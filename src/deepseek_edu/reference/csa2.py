@@ -6,9 +6,10 @@
     reuse     no                             no                entries of the owner, choice of the layer that chose last
     window    no                             no                its window only
 
-A choice is made for each token and lives for one call; entries and index keys live in the cache. An indexer reads the
-index keys of its own layer's owner. The released decode reads whatever was stored last instead, which is wrong at
-positions that complete no group; that defect is kept as the variant `stale_index_keys`.
+A choice is made for each token and lives for one call; entries and index keys live in the cache, which also has a ring
+of window entries for every layer and the projections of half-filled groups (cache.py, to be read later). An indexer
+reads the index keys of its own layer's owner. The released decode reads whatever was stored last instead, which is
+wrong at positions that complete no group; that defect is kept as the variant `stale_index_keys`.
 
 Source: report, sections 2.3 and 4.2.1; reference `Attention`, `SharedAttentionRuntime`.
 """

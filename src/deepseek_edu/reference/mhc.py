@@ -101,12 +101,21 @@ def one_hot(tokens, streams, dtype=np.float64):
 
 
 def collapse(streams, pre):
-    """Return Σ_i A_i X_i: [T C] from streams [T S C] and A [T S]."""
+    """Return Σ_i A_i X_i: [T C] from streams [T S C] and A [T S].
+
+    >>> collapse(np.array([[[3.0], [5.0]]]), np.array([[1.0, 0.5]])).tolist()
+    [[5.5]]
+    """
     return np.einsum("ts,tsc->tc", pre, streams)
 
 
 def expand(streams, output, coefficients):
-    """Return X'_j = post_j · y + Σ_i S_ij X_i: [T S C] from X [T S C] and y [T C]; the sum is over the first index."""
+    """Return X'_j = post_j · y + Σ_i S_ij X_i: [T S C] from X [T S C] and y [T C]; the sum is over the first index.
+
+    >>> own = Coefficients(np.ones((1, 2)), np.array([[1.0, 2.0]]), np.array([[[0.0, 1.0], [1.0, 0.0]]]))
+    >>> expand(np.array([[[3.0], [5.0]]]), np.array([[10.0]]), own).tolist()  # S swaps the streams, y is added
+    [[[15.0], [23.0]]]
+    """
     written = coefficients.post[..., None] * output[:, None, :]  # T S C
     return written + np.einsum("tij,tic->tjc", coefficients.mix, streams)
 

@@ -63,7 +63,11 @@ def route(scores, bias, k, normalise=True, scale=1.0):
 
 
 def modality_bias(text_bias, image_bias, image_mask):
-    """Return the bias of each token, [T E]: image_bias [E] for tokens inside an image span, else text_bias [E]."""
+    """Return the bias of each token, [T E]: image_bias [E] for tokens inside an image span, else text_bias [E].
+
+    >>> modality_bias(np.array([1.0, 0.0]), np.array([0.0, 2.0]), [False, True]).tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    """
     return np.where(np.asarray(image_mask, bool)[:, None], image_bias, text_bias)
 
 

@@ -31,7 +31,12 @@ def replay_start(hit, config, exact=False, tokens=None):
 
 
 def usable_hit(length, config):
-    """Return the longest prefix of at most `length` tokens that leaves no compression group half filled."""
+    """Return the longest prefix of at most `length` tokens that leaves no compression group half filled.
+
+    >>> from deepseek_edu.config import ModelConfig
+    >>> usable_hit(1001, ModelConfig.v41_flash())
+    1000
+    """
     group = 1
     for layer in config.kv_source_layers:
         group = int(np.lcm(group, config.compress_ratios[layer]))
