@@ -130,7 +130,7 @@ def test_an_edit_reaches_the_module_its_heading_names(sample):
     assert moe.route.__module__ == "deepseek_edu.reference.moe"
 
 
-def test_what_is_remembered_is_forgotten_around_an_edit(sample):
+def test_an_edit_sees_nothing_that_was_remembered_before_it_and_leaves_nothing(sample):
     calls = []
 
     @remembered(4)
@@ -142,6 +142,10 @@ def test_what_is_remembered_is_forgotten_around_an_edit(sample):
     assert calls == [1]
     with live.edited_mechanism(sample, "# deepseek_edu/reference/moe.py\n"):
         run(1)
+        assert calls == [1, 1]
     run(1)
+    assert calls == [1, 1]
+    with live.edited_mechanism(sample, "# deepseek_edu/reference/moe.py\n# another\n"):
+        run(1)
     assert calls == [1, 1, 1]
     forget()

@@ -11,7 +11,7 @@ from importlib import import_module
 
 from . import get
 from .contract import Widget
-from .memo import forget
+from .memo import editing, forget
 from .parts import plain
 from .render import render_parts
 
@@ -47,6 +47,7 @@ def evaluate_json(id: str, values_json: str, source: str | None = None) -> str:
         answer = {"ok": False, "error": _describe(error, source)}
     if printed and printed[0]:
         answer["stdout"] = printed[0]
+        forget()  # code that prints is run again, so that it prints again
     return json.dumps(plain(answer), ensure_ascii=False, allow_nan=False)
 
 
@@ -77,21 +78,20 @@ def edited_mechanism(widget: Widget, source: str | None) -> Iterator[list[str]]:
         return
     namespaces = {name: import_module(name).__dict__ for name in widget.mechanism}
     before = {name: dict(namespace) for name, namespace in namespaces.items()}
-    forget()
     try:
         for name, text in _sections(widget, source):
             exec(compile(text, EDITED, "exec"), namespaces[name])
-        yield [
-            function
-            for name, functions in widget.mechanism.items()
-            for function in functions
-            if namespaces[name].get(function) is before[name][function]
-        ]
+        with editing((widget.id, source)):
+            yield [
+                function
+                for name, functions in widget.mechanism.items()
+                for function in functions
+                if namespaces[name].get(function) is before[name][function]
+            ]
     finally:
         for name, namespace in namespaces.items():
             namespace.clear()
             namespace.update(before[name])
-        forget()
 
 
 def _sections(widget: Widget, source: str) -> Iterator[tuple[str, str]]:
