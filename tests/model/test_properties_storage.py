@@ -190,6 +190,53 @@ def test_pieces_are_all_entries_in_order():
             assert torch.equal(torch.cat(pieces, dim=1), entries.read())
 
 
+def test_pieces_are_what_is_stored_now_whatever_was_read_before():
+    """Entries taken back and replaced by others, rows that grow apart, a row restored, more room."""
+    entries = storage.Entries(storage.FP4Rows(64, "e8m0", 32, torch.float32), 2, torch.device("cpu"))
+
+    def write(first, counts, seed):
+        values = torch.randn(2, max(counts), 64, generator=torch.Generator().manual_seed(seed))
+        entries.write(values, torch.tensor(first), torch.tensor(counts))
+
+    def same():
+        """Of every row its own entries; the same memory is read twice."""
+        for _ in range(2):
+            pieces = torch.cat([piece.clone() for piece in entries.pieces()], dim=1)
+            for row, count in enumerate(entries.counts.tolist()):
+                assert torch.equal(pieces[row, :count], entries.read()[row, :count])
+
+    assert entries.unpacked_nbytes == 0
+    write([0, 0], [9, 4], 0)
+    same()
+    assert entries.unpacked_nbytes == (9 + 4) * 64 * 2
+    write([9, 4], [1, 3], 1)
+    same()
+    entries.truncate(torch.tensor([8, 2]))
+    write([8, 2], [2, 7], 2)
+    same()
+    write([10, 9], [40, 1], 3)
+    same()
+    entries.restore(1, [part.clone() for part in entries.stored(0)])
+    same()
+
+
+def test_the_copy_that_decoding_keeps_is_counted_as_transient():
+    """Index keys of 32 numbers: every second token's in layer 1, every token's in layer 3."""
+    model = tiny_model()
+    cache = model.new_cache()
+    model.prefill(rows(21), cache)
+    before = cache.nbytes
+    assert before["unpacked"] == 0
+    model.decode([5], cache)
+    after = cache.nbytes
+    assert after["unpacked"] == (11 + 22) * 32 * 2
+    assert after["transient"] == before["transient"] + after["unpacked"]
+    plain = model.new_cache(quantized=False)
+    model.prefill(rows(21), plain)
+    model.decode([5], plain)
+    assert plain.nbytes["unpacked"] == 0
+
+
 def test_an_entry_put_at_the_end_is_one_that_was_written():
     for row_format in (storage.PlainRows(64, torch.float32), storage.FP4Rows(64, "e8m0", 32, torch.float32)):
         written, put = (storage.Entries(row_format, 1, torch.device("cpu")) for _ in range(2))
@@ -198,6 +245,8 @@ def test_an_entry_put_at_the_end_is_one_that_was_written():
             written.write(value, torch.tensor([number]), torch.tensor([1]))
             put.put(number, value[0, 0])
             assert put.counts.tolist() == [number + 1]
+            last = [piece.clone() for piece in put.pieces()][-1][0, -1]
+            assert torch.equal(last, written.read()[0, number])
         assert torch.equal(put.read(), written.read())
         assert put.nbytes == written.nbytes
 

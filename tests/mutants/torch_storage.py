@@ -180,12 +180,28 @@ STORAGE = (
         "properties_storage:test_growing_keeps_what_is_there",
     ),
     mutant(
-        "quant",
+        "storage",
         "pieces are all entries in order",
         "the last short piece is left out",
-        "for begin in range(0, count, rows):",
-        "for begin in range(0, count - rows, rows):",
+        "for some in self._unpacked[:, :size].split(rows, dim=1):",
+        "for some in self._unpacked[:, : size // rows * rows].split(rows, dim=1):",
         "properties_storage:test_pieces_are_all_entries_in_order",
+    ),
+    mutant(
+        "storage",
+        "pieces are what is stored now",
+        "entries that replace others are not unpacked",
+        "self._ready = min(self._ready, int(self.counts.min()))",
+        "self._ready = min(self._ready, int(ends.max()))",
+        "properties_storage:test_pieces_are_what_is_stored_now_whatever_was_read_before",
+    ),
+    mutant(
+        "cache",
+        "what decoding keeps is counted",
+        "the copy of index keys is not",
+        '"unpacked": sum(keys.unpacked_nbytes for keys in self.index_keys.values()),',
+        '"unpacked": 0,',
+        "properties_storage:test_the_copy_that_decoding_keeps_is_counted_as_transient",
     ),
 )
 

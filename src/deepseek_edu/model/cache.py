@@ -3,6 +3,8 @@
 Persistent: compressed entries and index keys of the layers that own them. Transient: the windows of all layers, halves
 of groups, the last ids for the n-gram memory, the windows of the draft stages. Rows may have different lengths. With
 `quantized=True` the bytes are those of the released formats (storage.py), truly packed.
+A decode of one token reads every index key, so it keeps a copy of the quantised ones that need not be unpacked again,
+two bytes a number; `nbytes` counts it. It is made anew where it is missing, and no file holds it.
 
 Source: report, section 3.2.1; reference `Attention` buffers; one sequence at a time in reference/cache.py.
 """
@@ -189,7 +191,8 @@ class Cache:
         """Bytes of all rows by part: persistent = entries + index keys; transient = all the others.
 
         Returns:
-            dict with entries, index_keys, windows, draft_windows, open_groups, history, spare, persistent, transient.
+            dict with entries, index_keys, windows, draft_windows, open_groups, history, spare, unpacked (the copy of
+            packed index keys that a decode of one token keeps, storage.py), persistent, transient.
         """
         parts = {
             "entries": sum(entries.nbytes for entries in self.entries.values()),
@@ -199,6 +202,7 @@ class Cache:
             "open_groups": sum(ring.nbytes for ring in self.open_groups.values()),
             "history": self.history.nbytes,
             "spare": sum(ring.spare_nbytes for ring in self.rings),
+            "unpacked": sum(keys.unpacked_nbytes for keys in self.index_keys.values()),
         }
         persistent = parts["entries"] + parts["index_keys"]
         return {**parts, "persistent": persistent, "transient": sum(parts.values()) - persistent}

@@ -153,32 +153,6 @@ def dequantize_fp4(packed, scale_bytes, block=16, scale_kind="e4m3"):
     return values.view(*scales.shape, block).mul_(scales[..., None]).view(*packed.shape[:-1], width)
 
 
-def fp4_pieces(packed, scale_bytes, rows, block=16, scale_kind="e4m3"):
-    """Read back what `quantize_fp4` stored, some rows at a time, always into the same memory.
-
-    New memory for every piece would take as long as filling it.
-
-    Args:
-        packed, scale_bytes, block, scale_kind: as for `dequantize_fp4`, with shape [B N …].
-        rows: of each of the B at a time.
-
-    Yields:
-        float32 [B rows n], of the last rows fewer; it holds until the next is asked for.
-    """
-    batch, count, half = packed.shape
-    rows = max(1, min(rows, count))
-    index = packed.new_empty(batch * rows * half, dtype=torch.int32)
-    values = packed.new_empty(batch * rows * half, dtype=torch.int64)  # pairs of float32
-    for begin in range(0, count, rows):
-        codes, scale_codes = (x[:, begin : begin + rows] for x in (packed, scale_bytes))
-        size = codes.numel()
-        index[:size].view(codes.shape).copy_(codes)
-        torch.index_select(_pairs(packed.device), 0, index[:size], out=values[:size])
-        scales = decode_e4m3(scale_codes) if scale_kind == "e4m3" else decode_e8m0(scale_codes)  # B rows G
-        piece = values[:size].view(torch.float32).view(*scales.shape, block).mul_(scales[..., None])
-        yield piece.view(*codes.shape[:-1], 2 * half)
-
-
 def quantize_fp8(x, block=32):
     """Store the last dimension in eight bits: (codes uint8 (…, n), scale bytes uint8 (…, n/block)).
 

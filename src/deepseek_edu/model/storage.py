@@ -33,10 +33,6 @@ class PlainRows:
         """Return the values (…, width) of stored parts."""
         return parts[0]
 
-    def pieces(self, parts, rows):
-        """Yield the values of stored parts [B N …], so many rows of each of the B at a time: [B rows width]."""
-        yield from parts[0].split(rows, dim=1)
-
     def read_back(self, values):
         """Return values as they would be read."""
         return values.to(self.dtype)
@@ -91,11 +87,6 @@ class FP4Rows(_Rounded):
         """Return the values (…, width) of stored parts."""
         return quant.dequantize_fp4(*parts, self.block, self.scale_kind).to(self.dtype)
 
-    def pieces(self, parts, rows):
-        """Yield the values of stored parts [B N …], so many rows of each of the B at a time: [B rows width]."""
-        for piece in quant.fp4_pieces(*parts, rows, self.block, self.scale_kind):
-            yield piece.to(self.dtype)
-
 
 def row_bytes(row_format):
     """Return the bytes of one stored row.
@@ -127,6 +118,7 @@ class Entries:
         self.row_format, self.batch, self.device = row_format, batch, device
         self.counts = torch.zeros(batch, dtype=torch.int64)
         self._parts = room(row_format, batch, 0, device)
+        self._unpacked, self._ready = None, 0  # bfloat16 [B room D], and how many entries of each row are right in it
 
     @property
     def size(self):
@@ -137,6 +129,11 @@ class Entries:
     def nbytes(self):
         """Bytes of the stored rows, room for later ones not counted."""
         return int(self.counts.sum()) * row_bytes(self.row_format)
+
+    @property
+    def unpacked_nbytes(self):
+        """Bytes of the copy that `pieces` keeps, room for later entries not counted."""
+        return 0 if self._unpacked is None else int(self.counts.sum()) * 2 * self.row_format.width
 
     def reserve(self, size):
         """Make room for `size` entries in each row."""
@@ -165,6 +162,7 @@ class Entries:
         rows, columns = rows.to(self.device), columns.to(self.device)
         for part, new in zip(self._parts, self.row_format.encode(values[rows, columns]), strict=True):
             part[rows, places] = new.detach()
+        self._ready = min(self._ready, int(self.counts.min()))
         self.counts = ends
 
     def put(self, number, new):
@@ -174,6 +172,7 @@ class Entries:
             number: how many there are.
         """
         self.reserve(number + 1)
+        self._ready = min(self._ready, number)
         for stored, part in zip(self._parts, self.row_format.encode(new), strict=True):
             stored[0, number].copy_(part)
         self.counts = self.counts + 1
@@ -183,12 +182,34 @@ class Entries:
         return self.row_format.decode([part[:, : self.size] for part in self._parts])
 
     def pieces(self):
-        """Yield all entries piece by piece, [B n D], each small enough to stay in a CPU's caches once read back.
+        """Yield all entries piece by piece, [B n D], each small enough for a CPU's caches; it holds until the next.
 
-        A piece holds until the next is asked for.
+        To unpack four-bit codes takes longer than to compute with them, so a copy is kept from one call to the next:
+        16 bits a number, which hold every product of a code and its scale exactly (`unpacked_nbytes`).
         """
-        rows, size = max(1, SCANNED // (self.batch * self.row_format.width)), self.size
-        return self.row_format.pieces([part[:, :size] for part in self._parts], rows)
+        width, size = self.row_format.width, self.size
+        rows = max(1, SCANNED // (self.batch * width))
+        if isinstance(self.row_format, PlainRows):
+            yield from self._parts[0][:, :size].split(rows, dim=1)
+            return
+        self._unpack(size)
+        piece = self._unpacked.new_empty(self.batch, min(rows, size), width, dtype=self.row_format.dtype)
+        for some in self._unpacked[:, :size].split(rows, dim=1):
+            yield piece[:, : some.shape[1]].copy_(some)
+
+    def _unpack(self, size):
+        """Bring the copy up to date, for the first `size` entries."""
+        present = self._parts[0].shape[1]
+        if self._unpacked is None or self._unpacked.shape[1] < present:
+            with torch.inference_mode(False):
+                self._unpacked = torch.empty(
+                    self.batch, present, self.row_format.width, dtype=torch.bfloat16, device=self.device
+                )
+            self._ready = 0
+        if self._ready < size:
+            new = slice(self._ready, size)
+            self._unpacked[:, new] = self.row_format.decode([part[:, new] for part in self._parts])
+            self._ready = size
 
     def gather(self, numbers):
         """Return the entries with these numbers: [B T K D] from int64 [B T K]."""
@@ -209,6 +230,7 @@ class Entries:
     def restore(self, row, parts):
         """Replace one row by parts that `stored` returned."""
         self.reserve(len(parts[0]))
+        self._ready = 0
         for mine, theirs in zip(self._parts, parts, strict=True):
             mine[row, : len(theirs)] = theirs
         self.counts = self.counts.clone()
