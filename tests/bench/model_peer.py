@@ -1,9 +1,9 @@
-"""Rows of the comparison with transformers' DeepSeek-V4: ratios pair by pair, each setting in a fresh process.
+"""Rows of the comparison with transformers' DeepSeek-V4: ratios pair by pair, each condition in a fresh process.
 
 As PyTorch comes its threads spin while they wait. Where other programs share the cores, a spinning thread keeps the
-core from the one it waits for, and a step of some hundred short operations pays for it at each of them. That is what a
-user meets, so the promise is about it; the same comparison with sleeping threads (OMP_WAIT_POLICY=passive) stands
-beside it.
+core from the one it waits for, and a step of some hundred short operations pays for it at each of them. Both rows are
+in the table with the promise: idle cores, and cores that two other programs use (v4_peer.py says which, and why those).
+The same comparison with sleeping threads (OMP_WAIT_POLICY=passive) stands beside them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from tests.bench import v4_peer
+from tests.bench import busy, v4_peer
 from tests.bench.rows import Row, ratio
 
 PAIRS = 3
 SETTINGS = {
     "peer: prompt": v4_peer.TOKENS,
-    "peer: steps": f"{v4_peer.STEPS}, down to {v4_peer.FEWEST_STEPS} where one takes over {v4_peer.LONGEST} s",
+    "peer: steps": f"{v4_peer.STEPS}, down to {v4_peer.FEWEST_STEPS} where they take over {v4_peer.LONGEST} s",
     "peer: pairs": f"{PAIRS}, or as many as begin within {v4_peer.ENOUGH} s",
-    "peer: OMP_WAIT_POLICY": "unset, and passive in the rows that say so",
+    "peer: shared cores": f"{v4_peer.THREADS} processes of one thread multiply {busy.SIZE}² float32 matrices meanwhile",
+    "peer: OMP_WAIT_POLICY": "unset, and passive in the rows with sleeping threads",
 }
 PARTS = (
     ("V4 prefill against transformers", "prefill", 4, "tokens/s", lambda s: v4_peer.TOKENS / s),
@@ -29,9 +30,9 @@ PARTS = (
 
 def rows() -> Iterator[Row]:
     """Speed and memory against the peer, and the share of the matrix-product rate that prefill reaches."""
-    for waiting in v4_peer.WAITING:
-        pairs = v4_peer.compare_waiting(waiting, PAIRS)
-        yield from against(pairs, waiting)
+    for condition in v4_peer.CONDITIONS:
+        pairs = v4_peer.compare_under(condition, PAIRS)
+        yield from against(pairs, condition)
     rate, work = v4_peer.matrix_rate(), v4_peer.prefill_operations()
     took = statistics.median(side.prefill for side, _ in pairs)
     detail = f"{work / 1e9:.0f} GFLOP in {took:.2f} s; a matrix product of 2048³ runs at {rate / 1e9:.0f} GFLOP/s"
@@ -41,15 +42,14 @@ def rows() -> Iterator[Row]:
     yield Row("V4 peak memory against transformers", mine / other, "× peer", 1, detail)
 
 
-def against(pairs: list, waiting: str) -> Iterator[Row]:
-    """Both ratios of one way to wait; only threads as they come have a limit."""
-    comes = v4_peer.WAITING[waiting] is None
+def against(pairs: list, condition: str) -> Iterator[Row]:
+    """Both ratios under one condition; sleeping threads have no limit."""
+    promised = not v4_peer.CONDITIONS[condition].passive
     for name, part, least, unit, convert in PARTS:
         ours, theirs = ([getattr(side, part) for side in column] for column in zip(*pairs, strict=True))
         here, there = (convert(statistics.median(column)) for column in (ours, theirs))
         low, high = min(map(convert, theirs)), max(map(convert, theirs))
-        threads = "threads as PyTorch starts them" if comes else "sleeping threads"
-        detail = f"{here:.4g} {unit}, peer {there:.4g} ({low:.4g} to {high:.4g}), {len(pairs)} pairs, {threads}"
+        detail = f"{here:.4g} {unit}, peer {there:.4g} ({low:.4g} to {high:.4g}), {len(pairs)} pairs, {condition}"
         data = {"seconds": ours, "peer's seconds": theirs}
-        full = name if comes else f"{name}, passive"
-        yield Row(full, ratio(theirs, ours), "× as fast", least if comes else None, detail, least=True, data=data)
+        full, limit = f"{name}, {condition}", least if promised else None
+        yield Row(full, ratio(theirs, ours), "× as fast", limit, detail, least=True, data=data)

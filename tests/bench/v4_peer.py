@@ -1,8 +1,18 @@
 """DeepSeek-V4 here and in transformers: one configuration, equal weights, equal logits, and what each costs on a CPU.
 
 `python -m tests.bench.v4_peer` prints prefill of 2048 tokens, cached decode after it, and peak memory. Both run in
-float32 on two threads, in turn; the ratio of each pair counts. All of it twice, in fresh processes: with threads as
-PyTorch starts them, which spin while they wait, and with threads that sleep (OMP_WAIT_POLICY=passive).
+float32 on two threads, in turn; the ratio of each pair counts. All of it in fresh processes under three conditions:
+
+    idle              threads as PyTorch starts them, which spin while they wait; nothing else runs, if the machine
+                      was idle before
+    shared cores      the same, while as many other processes as there are threads multiply matrices (busy.py)
+    sleeping threads  nothing else runs, and threads sleep while they wait (OMP_WAIT_POLICY=passive)
+
+Shared cores are the condition under which the peer was first measured: 140 to 350 tokens/s and 130 to 150 ms for a
+decode step on two cores. The load was chosen for what it is, one computing program for each core, before our side was
+looked at. Beside it a step of the peer took 105 to 150 ms (medians of seven runs; once 820) and a prompt ran at 180
+tokens/s; beside one such process, 70 ms; beside two of PyTorch that multiply 1024² matrices on one thread each, 148 ms.
+`python -m tests.bench.v4_peer "shared cores"` measures one condition alone.
 """
 
 from __future__ import annotations
@@ -20,17 +30,36 @@ import torch
 
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.model.v4_model import V4Model
+from tests.bench.busy import busy
 
 ROOT = Path(__file__).parents[2]
 THREADS = 2
 TOKENS = 2048
-STEPS = 24
-FEWEST_STEPS, LONGEST = 6, 0.2
-"""Where a step takes more seconds than that, fewer are run, so that all take as long as STEPS of them, but six."""
+STEPS = 60
+FEWEST_STEPS, LONGEST = 6, 5.0
+"""Fewer steps are run, but six, where all would take more seconds than LONGEST."""
 ENOUGH = 60
 """Seconds after which no further pair is begun."""
-WAITING = {"as it comes": None, "passive": "passive"}
-"""OMP_WAIT_POLICY of the two processes; None leaves it unset, as a user has it."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Under what both sides run.
+
+    Attributes:
+        passive: set OMP_WAIT_POLICY=passive; else it is unset, as a user has it.
+        others: processes that multiply matrices beside the two sides.
+    """
+
+    passive: bool = False
+    others: int = 0
+
+
+CONDITIONS = {
+    "idle": Condition(),
+    "shared cores": Condition(others=THREADS),
+    "sleeping threads": Condition(passive=True),
+}
 GAP = 2e-4
 """Largest difference of logits of size 5 that float32 explains here: 8 layers, sums over 2048 numbers."""
 
@@ -148,31 +177,33 @@ def times(side, ids, steps=STEPS):
     began = time.perf_counter()
     token = side.prefill(ids).argmax(dim=-1)
     prefill, took = time.perf_counter() - began, []
-    while len(took) < steps and (len(took) < FEWEST_STEPS or sum(took) < STEPS * LONGEST):
+    while len(took) < steps and (len(took) < FEWEST_STEPS or sum(took) < LONGEST):
         began = time.perf_counter()
         token = side.decode(token[:, None]).argmax(dim=-1)
         took.append(time.perf_counter() - began)
     return Times(prefill, statistics.median(took))
 
 
-def compare(pairs=3, tokens=TOKENS):
-    """Measure both sides in turn: list of (Times of ours, Times of theirs), one at least."""
+def compare(pairs=3, others=0, tokens=TOKENS):
+    """Measure both sides in turn, beside so many busy processes: list of (Times of ours, Times of theirs)."""
     torch.set_num_threads(THREADS)
     ours, theirs = (kind(model) for kind, model in zip((Ours, Theirs), build_pair(), strict=True))
     for side in (ours, theirs):
         times(side, token_ids(128), 4)
     began, found = time.perf_counter(), []
-    while len(found) < pairs and (not found or time.perf_counter() - began < ENOUGH):
-        found.append((times(ours, token_ids(tokens)), times(theirs, token_ids(tokens))))
+    with busy(others):
+        while len(found) < pairs and (not found or time.perf_counter() - began < ENOUGH):
+            found.append((times(ours, token_ids(tokens)), times(theirs, token_ids(tokens))))
     return found
 
 
-def compare_waiting(waiting, pairs=3):
-    """What `compare` gives in a fresh process whose threads wait in one of the ways of WAITING."""
+def compare_under(condition, pairs=3):
+    """What `compare` gives in a fresh process under one of CONDITIONS."""
+    wanted = CONDITIONS[condition]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
-    if WAITING[waiting]:
-        environment["OMP_WAIT_POLICY"] = WAITING[waiting]
-    found = _fresh("compare", str(pairs), env=environment)
+    if wanted.passive:
+        environment["OMP_WAIT_POLICY"] = "passive"
+    found = _fresh("compare", str(pairs), str(wanted.others), env=environment)
     return [tuple(Times(**side) for side in pair) for pair in found]
 
 
@@ -248,17 +279,19 @@ def _most_held():
     return int(line.split()[1]) * 1024
 
 
-def main():
-    """Print the comparison."""
-    for waiting in WAITING:
-        rounds = compare_waiting(waiting)
+def main(conditions=tuple(CONDITIONS)):
+    """Print the comparison under some conditions; the rest only with all of them."""
+    for condition in conditions:
+        rounds = compare_under(condition)
         for what in ("prefill", "step"):
             mine, other = ([getattr(side, what) for side in column] for column in zip(*rounds, strict=True))
             ratio = statistics.median(b / a for a, b in zip(mine, other, strict=True))
             unit, factor = ("tokens/s", lambda s: TOKENS / s) if what == "prefill" else ("ms", lambda s: 1e3 * s)
             here, there = factor(statistics.median(mine)), factor(statistics.median(other))
-            name = f"{what}, {waiting}"
-            print(f"{name:20} ours {here:8.1f} {unit}, transformers {there:8.1f} {unit}: {ratio:.2f} times as fast")
+            name = f"{what}, {condition}"
+            print(f"{name:26} ours {here:8.1f} {unit}, transformers {there:8.1f} {unit}: {ratio:.2f} times as fast")
+    if len(conditions) < len(CONDITIONS):
+        return
     rate, prefill = matrix_rate(), statistics.median(side.prefill for side, _ in rounds)
     share = prefill_operations() / prefill / rate
     print(f"prefill  {prefill_operations() / 1e9:.0f} GFLOP, {share:.0%} of the matrix rate {rate / 1e9:.0f} GFLOP/s")
@@ -267,9 +300,10 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["memory"]:
-        _memory(sys.argv[2])
-    elif sys.argv[1:2] == ["compare"]:
-        print(json.dumps([[asdict(side) for side in pair] for pair in compare(int(sys.argv[2]))]))
+    asked = sys.argv[1:]
+    if asked[:1] == ["memory"]:
+        _memory(asked[1])
+    elif asked[:1] == ["compare"]:
+        print(json.dumps([[asdict(side) for side in pair] for pair in compare(*map(int, asked[1:]))]))
     else:
-        main()
+        main(asked or tuple(CONDITIONS))
