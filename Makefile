@@ -22,7 +22,7 @@ site: $(VENV)/.site node_modules/.stamp ## build the site into site/
 
 test: $(VENV)/.dev $(VENV)/.torch node_modules/.stamp ## run every test, real Chromium included
 	@$(BIN)/python -m tests.browser.chromium
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 mutants: $(VENV)/.dev $(VENV)/.torch ## show that each deliberately wrong variant is caught by a named test
 	@$(BIN)/python -m tests.mutants

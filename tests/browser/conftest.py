@@ -145,26 +145,30 @@ class Watched:
         assert errors == [], "the page reported errors"
 
 
+def watch(browser: Browser, address: Address, **options: object) -> Watched:
+    """Make a browser context that notes every request, error and violation of its pages."""
+    options = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **options}
+    context = browser.new_context(**options)
+    context.set_default_timeout(15_000)
+    watched = Watched(context, address)
+    context.on("request", lambda request: watched.requests.append(request.url))
+    context.on("weberror", lambda error: watched.errors.append(f"page error: {error.error}"))
+    context.on(
+        "console",
+        lambda message: watched.errors.append(f"console: {message.text}") if message.type == "error" else None,
+    )
+    context.add_init_script(WATCH_POLICY)
+    return watched
+
+
 @pytest.fixture
 def open_context(browser: Browser, address: Address) -> Iterator[Callable[..., Watched]]:
     """Make watched contexts; each is checked and closed when the test ends."""
     made: list[Watched] = []
 
     def make(*, at: Address | None = None, **options: object) -> Watched:
-        options.setdefault("viewport", {"width": 1280, "height": 800})
-        options.setdefault("reduced_motion", "reduce")
-        context = browser.new_context(**options)
-        context.set_default_timeout(15_000)
-        watched = Watched(context, at or address)
-        context.on("request", lambda request: watched.requests.append(request.url))
-        context.on("weberror", lambda error: watched.errors.append(f"page error: {error.error}"))
-        context.on(
-            "console",
-            lambda message: watched.errors.append(f"console: {message.text}") if message.type == "error" else None,
-        )
-        context.add_init_script(WATCH_POLICY)
-        made.append(watched)
-        return watched
+        made.append(watch(browser, at or address, **options))
+        return made[-1]
 
     yield make
     try:

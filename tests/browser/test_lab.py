@@ -1,11 +1,17 @@
-"""The lab on the page: right, wrong and hostile code each end with a named outcome, and the code is kept."""
+"""The lab on the page: right, wrong and hostile code each end with a named outcome, and the code is kept.
+
+One learner tries all of it, on one page: what a test leaves behind must not disturb the next. The page's first start of
+Python is in other files (navigation, keyboard, the kept copy).
+"""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Error
 
-from tests.browser.conftest import CHAPTER
+from tests.browser.conftest import CHAPTER, Watched, watch
 
 ROOT = Path(__file__).resolve().parents[2]
 SOLUTION = (ROOT / "labs" / "fp4-codes" / "solution.py").read_text()
@@ -51,9 +57,35 @@ class Lab:
         return self.element.evaluate("lab => lab.code")
 
 
+@pytest.fixture(scope="module")
+def learner(browser, served) -> Iterator[Watched]:
+    """The context whose page the tests share."""
+    watched = watch(browser, served("material")[1])
+    yield watched
+    watched.context.close()
+
+
 @pytest.fixture
-def lab(visit) -> Lab:
-    return Lab(visit.open(CHAPTER))
+def lab(learner: Watched) -> Iterator[Lab]:
+    """The lab as it was built, with whatever Python the last test left; a page that went wrong is opened anew."""
+    page = learner.context.pages[0] if learner.context.pages else learner.open(CHAPTER)
+    page.evaluate("localStorage.clear()")
+    lab = Lab(page)
+    if lab.element.get_attribute("data-state") == "running":
+        lab.press("stop")
+        lab.wait_for("stopped")
+    lab.write("# the next task\n")  # an outcome of the starter stays where nothing is reset
+    lab.press("reset")
+    assert lab.code.strip() == STARTER.strip()
+    assert lab.element.get_attribute("data-state") == "idle"
+    yield lab
+    try:
+        learner.check()
+    except (AssertionError, Error):
+        for page in learner.context.pages:
+            page.close()
+        learner.errors.clear()
+        raise
 
 
 def with_encode(body: str) -> str:
@@ -285,14 +317,17 @@ def test_code_edited_during_a_run_gets_an_outcome_marked_as_earlier(lab):
 @pytest.mark.behaviour(6)
 def test_one_interpreter_is_left_after_a_run_and_after_a_replacement(lab):
     def ours() -> int:
-        return sum("/edu/worker-" in worker.url for worker in lab.page.workers)
+        """Interpreters of ours, after the few seconds that the browser gives a looping one to end by itself."""
+        deadline = time.monotonic() + 10
+        while (number := sum("/edu/worker-" in worker.url for worker in lab.page.workers)) > 1:
+            if time.monotonic() > deadline:
+                break
+            lab.page.wait_for_timeout(50)
+        return number
 
     assert lab.run(SOLUTION) == "passed"
     assert ours() == 1
     assert lab.run(in_first_encode("while True: pass")) == "timeout"
-    deadline = time.monotonic() + 10  # the browser gives a looping worker a few seconds to end by itself
-    while ours() > 1 and time.monotonic() < deadline:
-        lab.page.wait_for_timeout(50)
     assert ours() == 1
 
 
