@@ -1,7 +1,8 @@
 """Find a Chromium to test with, or say how to get one. `python -m tests.browser.chromium` prints its path.
 
 Order: the file named by DEEPSEEK_EDU_CHROMIUM, Chromium or Chrome on the PATH, macOS's and Windows' usual places,
-Playwright's own download, and on Debian or Ubuntu as root the distribution's `chromium` package, which is installed.
+Playwright's own download, and on Debian or Ubuntu as root the distribution's package, which is installed. Of Chromium
+the variant without a window is preferred: the same engine, and a page opens in half the processor time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 USUAL_PLACES = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -48,13 +49,17 @@ def _from_playwright() -> str | None:
 def _install_from_debian() -> str | None:
     if not (shutil.which("apt-get") and hasattr(os, "geteuid") and os.geteuid() == 0):
         return None
-    print("Installing Debian's chromium for the browser tests (once) …", file=sys.stderr, flush=True)
+    print("Installing Debian's Chromium for the browser tests (once) …", file=sys.stderr, flush=True)
     quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
-    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "chromium"]):
-        if subprocess.run(command, **quiet).returncode:
-            print(f"`{' '.join(command)}` failed.", file=sys.stderr)
-            return None
-    return shutil.which("chromium")
+    install = ["apt-get", "install", "-y", "-qq"]
+    if subprocess.run(["apt-get", "update", "-qq"], **quiet).returncode:
+        print("`apt-get update` failed.", file=sys.stderr)
+        return None
+    for package in ("chromium-headless-shell", "chromium"):  # older releases have the second only
+        if subprocess.run([*install, package], **quiet).returncode == 0:
+            return shutil.which(package)
+        print(f"`{' '.join([*install, package])}` failed.", file=sys.stderr)
+    return None
 
 
 def find() -> str:
