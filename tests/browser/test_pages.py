@@ -104,4 +104,4 @@ def test_sliders_are_native_inputs_with_names_values_and_steps(visit):
     for slider in sliders.all():
         for attribute in ("min", "max", "step", "aria-valuetext"):
             assert slider.get_attribute(attribute), f"a slider without {attribute}"
-        assert page.locator(f"label[for='{slider.get_attribute('id')}']").inner_text().strip()
+        assert page.locator(f"label[for='{slider.get_attribute('id')}']").text_content().strip()  # hidden ones too
