@@ -6,7 +6,7 @@ import pytest
 
 from deepseek_edu import widgets
 from deepseek_edu.widgets.compare import differences
-from tests.browser.conftest import CHAPTER, serving
+from tests.browser.conftest import CHAPTER, both_shells, serving
 from tests.browser.test_pages import violations
 
 RUNTIME = "**/edu/runtime/**"
@@ -154,6 +154,19 @@ def test_a_link_carries_the_values_and_nonsense_in_it_is_ignored(visit):
     assert page.locator("edu-widget .edu-summary").first.inner_text() == expected
     page = visit.open(f"{CHAPTER}#{name}?value=<script>&ties=9&part=nothing")
     assert page.locator("edu-widget .edu-summary").first.inner_text() == widgets.evaluate("fp4", {}).summary
+
+
+@both_shells
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("fragment", ["#widget-fp4?value=2.5"])
+def test_a_link_stops_with_the_widget_under_the_header(open_context, shell, width, fragment):
+    page = open_context(viewport={"width": width, "height": 740}).open(CHAPTER + fragment)
+    page.wait_for_function("() => scrollY > 50")
+    top, header = page.evaluate(
+        """() => ['edu-widget', '.md-header'].map(
+          (name, i) => document.querySelector(name).getBoundingClientRect()[i ? 'bottom' : 'top'])"""
+    )
+    assert header <= top <= header + 40
 
 
 def test_reset_returns_to_the_start(visit):
