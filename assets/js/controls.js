@@ -199,8 +199,8 @@ const valueText = (value) =>
  * @returns {Record<string, Value> | null}
  */
 export function parseFragment(id, controls, fragment) {
-  const [name, query] = fragment.replace(/^#/, "").split("?", 2);
-  if (name !== id || query === undefined) return null;
+  const [name, query = ""] = fragment.replace(/^#/, "").split("?", 2);
+  if (name !== id) return null;
   const given = new URLSearchParams(query);
   /** @type {Record<string, Value>} */
   const values = {};
@@ -213,18 +213,19 @@ export function parseFragment(id, controls, fragment) {
 }
 
 /**
- * The fragment that leads back to these values; values equal to the defaults are left out.
+ * The fragment that leads back to these values; values equal to the defaults are left out, and so is the "?" of none.
  * @param {string} id
  * @param {Control[]} controls
  * @param {Record<string, Value>} values
  * @param {Record<string, Value>} defaults
  */
 export function makeFragment(id, controls, values, defaults) {
-  const query = new URLSearchParams();
+  const given = new URLSearchParams();
   for (const { name } of controls) {
-    if (valueText(values[name]) !== valueText(defaults[name])) query.set(name, valueText(values[name]));
+    if (valueText(values[name]) !== valueText(defaults[name])) given.set(name, valueText(values[name]));
   }
-  return `#${id}?${query}`;
+  const query = String(given);
+  return query ? `#${id}?${query}` : `#${id}`;
 }
 
 /**

@@ -156,17 +156,32 @@ def test_a_link_carries_the_values_and_nonsense_in_it_is_ignored(visit):
     assert page.locator("edu-widget .edu-summary").first.inner_text() == widgets.evaluate("fp4", {}).summary
 
 
+def place_under_header(page):
+    """How far the first widget stands under the header, once the page has gone there."""
+    page.wait_for_function("() => scrollY > 50")
+    return page.evaluate(
+        """() => document.querySelector('edu-widget').getBoundingClientRect().top
+          - document.querySelector('.md-header').getBoundingClientRect().bottom"""
+    )
+
+
 @both_shells
 @pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("fragment", ["#widget-fp4?value=2.5"])
-def test_a_link_stops_with_the_widget_under_the_header(open_context, shell, width, fragment):
-    page = open_context(viewport={"width": width, "height": 740}).open(CHAPTER + fragment)
-    page.wait_for_function("() => scrollY > 50")
-    top, header = page.evaluate(
-        """() => ['edu-widget', '.md-header'].map(
-          (name, i) => document.querySelector(name).getBoundingClientRect()[i ? 'bottom' : 'top'])"""
-    )
-    assert header <= top <= header + 40
+def test_a_link_stops_with_the_widget_under_the_header(open_context, shell, width):
+    visit = open_context(viewport={"width": width, "height": 740})
+    assert 0 <= place_under_header(visit.open(f"{CHAPTER}#widget-fp4?value=2.5")) <= 40
+
+
+def test_a_link_to_the_start_values_leads_to_the_widget_and_to_them(visit):
+    page = visit.open(CHAPTER)
+    assert page.evaluate("new URL(document.querySelector('edu-widget').link).hash") == "#widget-fp4"
+    page = visit.open(f"{CHAPTER}#widget-fp4")
+    assert 0 <= place_under_header(page) <= 40
+    page.evaluate("location.hash = '#widget-fp4?value=2.5'")
+    shown(page, widgets.evaluate("fp4", {"value": 2.5}).summary)
+    page.evaluate("scrollTo(0, 0); location.hash = '#widget-fp4'")
+    shown(page, widgets.evaluate("fp4", {}).summary)
+    assert 0 <= place_under_header(page) <= 40
 
 
 def test_reset_returns_to_the_start(visit):

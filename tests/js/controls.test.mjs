@@ -42,10 +42,13 @@ test("a link leads back to the same values", () => {
   assert.deepEqual({ ...start, ...parseFragment("widget-x", all, fragment) }, values);
 });
 
-test("a link of the start values names none", () => assert.equal(makeFragment("widget-x", all, start, start), "#widget-x?"));
+test("a link of the start values is the widget's own, and leads to them", () => {
+  assert.equal(makeFragment("widget-x", all, start, start), "#widget-x");
+  for (const fragment of ["#widget-x", "#widget-x?"]) assert.deepEqual(parseFragment("widget-x", all, fragment), {});
+});
 
 test("a link to something else is left alone", () => {
-  for (const fragment of ["", "#widget-x", "#widget-y?value=1", "#heading"]) {
+  for (const fragment of ["", "#", "#widget-y", "#widget-xy", "#widget-y?value=1", "#heading"]) {
     assert.equal(parseFragment("widget-x", all, fragment), null);
   }
 });
