@@ -10,6 +10,17 @@ float32 on two threads, in turn; the ratio of each pair counts. All of it in fre
 
 Shared cores are the condition under which the peer was first measured: 140 to 350 tokens/s and 130 to 150 ms for a
 decode step on two cores. The load was chosen for what it is, one computing program for each core, before our side was
+looked at. How far single pairs lie apart under it is in the record.
+`python -m tests.bench.v4_peer` prints prefill of 2048 tokens, cached decode after it, and peak memory. Both run in
+float32 on two threads, in turn; the ratio of each pair counts. All of it in fresh processes under three conditions:
+
+    idle              threads as PyTorch starts them, which spin while they wait; nothing else runs, if the machine
+                      was idle before
+    shared cores      the same, while as many other processes as there are threads multiply matrices (busy.py)
+    sleeping threads  nothing else runs, and threads sleep while they wait (OMP_WAIT_POLICY=passive)
+
+Shared cores are the condition under which the peer was first measured: 140 to 350 tokens/s and 130 to 150 ms for a
+decode step on two cores. The load was chosen for what it is, one computing program for each core, before our side was
 looked at. Beside it a step of the peer took 105 to 150 ms (medians of seven runs; once 820) and a prompt ran at 180
 tokens/s; beside one such process, 70 ms; beside two of PyTorch that multiply 1024² matrices on one thread each, 148 ms.
 `python -m tests.bench.v4_peer "shared cores"` measures one condition alone.
@@ -38,7 +49,7 @@ TOKENS = 2048
 STEPS = 60
 FEWEST_STEPS, LONGEST = 6, 5.0
 """Fewer steps are run, but six, where all would take more seconds than LONGEST."""
-ENOUGH = 60
+ENOUGH = 150
 """Seconds after which no further pair is begun."""
 
 
