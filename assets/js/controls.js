@@ -7,6 +7,7 @@
  * @typedef {number | string | boolean | number[]} Value
  * @typedef {{name: string, kind: "slider"|"choice"|"toggle"|"numbers"|"text", label: string, min: number, max: number,
  *   step: number, unit?: string, names?: string[], look?: string, options?: Record<string, string>, length?: number,
+ *   fields?: string[], whole?: boolean,
  *   maxLength?: number, lines?: number, pattern?: string, expected?: string, when?: Record<string, Value>,
  *   more?: boolean}} Control
  */
@@ -77,14 +78,37 @@ export function settingsText(controls, values) {
 /** A number as pages write it. @param {number} number */
 const written = (number) => String(number).replace("-", "−");
 
+/** @param {(string | number)[]} words */
+const listed = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
+
 /**
- * The sentence for a list of which some entries are no numbers it can take.
- * @param {Control} control @param {number[]} wrong positions of those entries
+ * Fields of a list as a sentence about them begins: by the names they have on the page.
+ * @param {Control} control @param {number[]} positions
  */
-export function faultOf(control, wrong) {
-  const which = wrong.length === 1 ? `Number ${wrong[0]} is` : `Numbers ${wrong.slice(0, -1).join(", ")} and ${wrong.at(-1)} are`;
-  const wanted = wrong.length === 1 ? "it has" : "they have";
-  return `${which} not used: ${wanted} to be from ${written(control.min)} to ${written(control.max)}.`;
+function fieldNames(control, positions) {
+  const { label, fields, length } = control;
+  if (length === 1) return `“${label}”`;
+  const names = fields ? positions.map((at) => `“${fields[at]}”`) : positions;
+  const kind = fields ? "" : positions.length === 1 ? "Number " : "Numbers ";
+  return `${kind}${listed(names)} of “${label}”`;
+}
+
+/**
+ * What is wrong with the entries of a list, in sentences; "" when all can be used.
+ * @param {Control} control @param {string[]} entries as typed, one for each field
+ */
+export function faultOf(control, entries) {
+  const positions = entries.flatMap((entry, at) => (parseValue({ ...control, length: 1 }, entry) === null ? [at] : []));
+  const empty = positions.filter((at) => entries[at].trim() === "");
+  const others = positions.filter((at) => !empty.includes(at));
+  const sentence = (/** @type {number[]} */ which, /** @type {string} */ fault) => {
+    if (which.length === 0) return [];
+    const [are, have] = which.length === 1 ? ["is", "it has to be"] : ["are", "they have to be"];
+    const whole = control.whole ? (which.length === 1 ? "a whole number " : "whole numbers ") : "";
+    const range = `from ${written(control.min)} to ${written(control.max)}`;
+    return [`${fieldNames(control, which)} ${are} ${fault}: ${have} ${whole}${range}.`];
+  };
+  return [...sentence(empty, "empty"), ...sentence(others, "not used")].join(" ");
 }
 
 /**
@@ -182,7 +206,7 @@ export function parseValue(control, text) {
   const numbers = parts.map((part) => (part.trim() === "" ? NaN : Number(part)));
   const dust = control.kind === "numbers" ? 0 : 1e-9;
   const inside = numbers.every((n) => Number.isFinite(n) && n >= control.min - dust && n <= control.max + dust);
-  if (!inside) return null;
+  if (!inside || (control.whole && !numbers.every(Number.isInteger))) return null;
   return control.kind === "numbers" ? numbers.map((number) => number + 0) : snap(control, numbers[0]);
 }
 
@@ -294,11 +318,10 @@ export class Controls {
 
   /**
    * Mark the wrong entries of a list, and say what they have to be.
-   * @param {Control} spec @param {boolean[]} wrong
+   * @param {Control} spec @param {boolean[]} wrong @param {string} text
    */
-  #mark(spec, wrong) {
+  #mark(spec, wrong, text) {
     const fault = /** @type {HTMLElement | null} */ (this.rows.get(spec.name)?.querySelector(".edu-control__fault"));
-    const text = wrong.some(Boolean) ? faultOf(spec, wrong.flatMap((bad, i) => (bad ? [i] : []))) : "";
     if (text) this.faults.set(spec.name, text);
     else this.faults.delete(spec.name);
     this.#inputs(spec.name).forEach((input, i) => {
@@ -352,8 +375,10 @@ export class Controls {
       this.#say(spec, text === null ? `This text is not used: it has to be ${wanted}.` : "");
       return text;
     }
-    const wrong = inputs.map((input) => parseValue({ ...spec, length: 1 }, input.value) === null);
-    this.#mark(spec, wrong);
+    // what is no number at all leaves a field of numbers without a value, like an empty one
+    const entries = inputs.map((input) => (input.validity.badInput ? "no number" : input.value));
+    const wrong = entries.map((entry) => parseValue({ ...spec, length: 1 }, entry) === null);
+    this.#mark(spec, wrong, faultOf(spec, entries));
     return wrong.some(Boolean) ? null : inputs.map((input) => Number(input.value) + 0);
   }
 
@@ -367,7 +392,7 @@ export class Controls {
       } else if (spec.kind === "numbers") {
         const numbers = /** @type {number[]} */ (value);
         inputs.forEach((input, i) => (input.value = String(numbers[i])));
-        this.#mark(spec, []);
+        this.#mark(spec, [], "");
       } else if (spec.look === "search") {
         inputs[0].value = spec.options?.[String(value)] ?? "";
         this.#say(spec, "");

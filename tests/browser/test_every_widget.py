@@ -100,7 +100,10 @@ def test_live_views_equal_cpython_and_an_edit_reaches_the_picture(visit, shell, 
     for values in states.random_values(chosen, LIVE_SETTINGS[shell], seed=rng.randrange(10**6)):
         for name, control in chosen.controls.items():
             if control.kind == "numbers":
-                values[name] = [rng.uniform(control.min, control.max) for _ in range(control.length)]
+                values[name] = [
+                    control.at(rng.randint(0, control.count)) if control.whole else rng.uniform(control.min, control.max)
+                    for _ in range(control.length)
+                ]
         there = set_values(page, id, values)
         here = widgets.evaluate(id, chosen.canonical(values))
         assert there["ok"], there

@@ -307,14 +307,14 @@ def test_the_number_that_is_typed_is_the_number_that_is_computed(visit, typed):
 
 
 @pytest.mark.parametrize("live", [False, True])
-@pytest.mark.parametrize("typed", ["50", "", "-24.001"])
-def test_a_number_that_cannot_be_used_is_told_with_the_range(visit, typed, live):
+@pytest.mark.parametrize(("typed", "fault"), [("50", "not used"), ("", "empty"), ("-24.001", "not used")])
+def test_a_number_that_cannot_be_used_is_told_with_the_range(visit, typed, fault, live):
     page, widget, field = own_numbers(visit)
     if live:
         go_live(page)
     before = widget.locator(".edu-view").inner_html()
     field.fill(typed)
-    said(page, "Number 0 is not used: it has to be from −24 to 24")
+    said(page, f"Number 0 of “Your 16 values” is {fault}: it has to be from −24 to 24")
     assert "Live" not in widget.locator(".edu-status").inner_text()
     assert widget.get_attribute("data-state") == "error"
     assert field.get_attribute("aria-invalid") == "true"
@@ -328,6 +328,20 @@ def test_a_number_that_cannot_be_used_is_told_with_the_range(visit, typed, live)
     assert field.get_attribute("aria-invalid") == "false"
     assert not described.is_visible()
     assert "not used" not in widget.locator(".edu-status").inner_text()
+
+
+def test_an_id_with_a_fraction_is_refused_not_rounded(visit):
+    page = visit.open("01_architecture_map.html#widget-explorer?look=prompt")
+    widget = page.locator("edu-widget[data-widget=explorer]")
+    field, before = widget.locator("[data-control=prompt_id] input"), widget.locator(".edu-summary").inner_text()
+    field.fill("1.5")
+    fault = "“The prompt token” is not used: it has to be a whole number from 0 to 95."
+    assert widget.locator("[data-control=prompt_id] .edu-control__fault").inner_text() == fault
+    said(page, fault.replace(".", r"\."))
+    assert widget.locator(".edu-summary").inner_text() == before
+    assert widgets.get("explorer").defaults["prompt_id"] == tuple(
+        page.evaluate("document.querySelector('edu-widget').values.prompt_id")
+    )
 
 
 def test_arrow_keys_in_a_field_of_numbers_move_by_the_step(visit):

@@ -89,9 +89,27 @@ test("arrow keys go to the next number on the grid", () => {
   assert.equal(stepFrom(field, 99, -1), 24);
 });
 
-test("the sentence about wrong entries names them and the range", () => {
-  assert.equal(faultOf(list, [2]), "Number 2 is not used: it has to be from −1 to 1.");
-  assert.equal(faultOf(list, [0, 1, 2]), "Numbers 0, 1 and 2 are not used: they have to be from −1 to 1.");
+test("the sentence about wrong entries calls the fields what they are called on the page, and gives the range", () => {
+  assert.equal(faultOf(list, ["1", "0", "-0.5"]), "");
+  assert.equal(faultOf(list, ["0", "1", "1.5"]), "Number 2 of “List” is not used: it has to be from −1 to 1.");
+  assert.equal(faultOf(list, ["7", "8", "x"]), "Numbers 0, 1 and 2 of “List” are not used: they have to be from −1 to 1.");
+  const named = { ...list, fields: ["A, x", "A, y", "B, x"] };
+  assert.equal(faultOf(named, ["0", "9", "9"]), "“A, y” and “B, x” of “List” are not used: they have to be from −1 to 1.");
+});
+
+test("an empty field is called empty, and a list of one field goes by its label", () => {
+  assert.equal(faultOf(list, ["0", " ", "9"]), "Number 1 of “List” is empty: it has to be from −1 to 1. Number 2 of “List” is not used: it has to be from −1 to 1.");
+  assert.equal(faultOf({ ...list, length: 1, fields: ["id"] }, [""]), "“List” is empty: it has to be from −1 to 1.");
+});
+
+test("where numbers are ids only whole ones are used", () => {
+  const id = { name: "id", kind: "numbers", label: "Token", min: 0, max: 95, step: 1, length: 1, whole: true };
+  assert.equal(faultOf(id, ["1.5"]), "“Token” is not used: it has to be a whole number from 0 to 95.");
+  const ids = { ...id, label: "Ids", length: 2, fields: ["1", "2"] };
+  assert.equal(faultOf(ids, ["1.5", "-1"]), "“1” and “2” of “Ids” are not used: they have to be whole numbers from 0 to 95.");
+  assert.equal(parseValue(id, "1.5"), null, "a link is held to it too");
+  assert.deepEqual(parseValue(id, "2.0"), [2]);
+  assert.deepEqual(parseValue({ ...id, whole: false }, "1.5"), [1.5]);
 });
 
 const words = { name: "words", kind: "text", label: "Words", maxLength: 8, lines: 1, pattern: "[a-z %;]*", expected: "a to z" };

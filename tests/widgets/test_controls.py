@@ -72,6 +72,29 @@ def test_names_must_fit_their_control():
         Numbers(0, 1, 1, "Row", length=2, names=("x", "y", "z"))
 
 
+IDS = Numbers(0, 95, 1, "Ids", length=2, names=("first", "second"), whole=True)
+
+
+@pytest.mark.parametrize("bad", [1.5, -1, 96, 1e-9, float("nan"), True, "1"])
+def test_an_id_is_a_whole_number_and_never_rounded(bad):
+    assert IDS.check("ids", [0, 95.0]) == (0.0, 95.0)
+    with pytest.raises(ControlError, match="a whole number from 0 to 95") as caught:
+        IDS.check("ids", [0, bad])
+    assert caught.value.control == "ids[1]"
+
+
+@pytest.mark.parametrize("grid", [(0, 9, 0.5), (0.5, 9.5, 1), (0, 9.5, 1)])
+def test_whole_numbers_need_a_whole_range(grid):
+    with pytest.raises(ValueError, match="expected whole numbers"):
+        Numbers(*grid, "Ids", whole=True)
+
+
+def test_the_page_knows_what_fields_are_called_and_which_are_whole(sample):
+    assert IDS.spec()["fields"] == ["first", "second"] and IDS.spec()["whole"] is True
+    assert sample.controls["table"].spec()["fields"] == ["r, x", "r, y", "s, x", "s, y"]
+    assert {"fields", "whole"}.isdisjoint(Numbers(-1, 1, 0.5, "Row").spec())
+
+
 def test_fields_are_native_and_every_number_of_a_table_has_a_name(sample):
     html = render_widget(sample)
     assert 'aria-valuetext="one"' in html and ">one</output>" in html

@@ -177,9 +177,10 @@ class Toggle:
 class Numbers(_Grid):
     """A list of exactly `length` numbers, each with an input of its own: any finite number from `min` to `max`.
 
-    The step is what arrow keys move by, and names the numbers on its grid in keys; nothing is rounded to it. `names`
-    label the inputs, by default their index. With `columns` > 0 the inputs stand in a table of so many columns, row by
-    row, labelled by `names` (one for each column) and `rows` (one for each row).
+    The step is what arrow keys move by, and names the numbers on its grid in keys; nothing is rounded to it. With
+    `whole`, for numbers that are ids, one with a fraction is refused. `names` label the inputs, by default their index.
+    With `columns` > 0 the inputs stand in a table of so many columns, row by row, labelled by `names` (one for each
+    column) and `rows` (one for each row).
     """
 
     length: int = 16
@@ -190,9 +191,15 @@ class Numbers(_Grid):
     names: tuple[str, ...] = ()
     columns: int = 0
     rows: tuple[str, ...] = ()
+    whole: bool = False
     kind = "numbers"
 
     def __post_init__(self) -> None:
+        if self.whole and not all(float(number).is_integer() for number in (self.min, self.max, self.step)):
+            raise ValueError(
+                f"Numbers {self.label!r}: from {self.min:g} to {self.max:g} in steps of {self.step:g}, expected whole "
+                "numbers where whole=True"
+            )
         wanted = self.columns or self.length
         if self.names and len(self.names) != wanted:
             raise ValueError(f"Numbers {self.label!r}: {len(self.names)} names, expected {wanted}")
@@ -220,8 +227,9 @@ class Numbers(_Grid):
     def number(self, name: str, value: object) -> float:
         """Check one number and keep it exactly; only a zero loses its sign, which a typed number cannot carry."""
         finite = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        if not finite or not self.min <= value <= self.max:
-            raise ControlError(name, value, f"a number from {self.min:g} to {self.max:g}")
+        if not finite or not self.min <= value <= self.max or (self.whole and not float(value).is_integer()):
+            kind = "whole number" if self.whole else "number"
+            raise ControlError(name, value, f"a {kind} from {self.min:g} to {self.max:g}")
         return float(value) + 0.0
 
     def key(self, value: tuple[float, ...]) -> str:
@@ -236,7 +244,10 @@ class Numbers(_Grid):
         return ", ".join(repr(item).replace("-", MINUS) for item in value)
 
     def spec(self) -> dict:
-        return {"min": self.min, "max": self.max, "step": self.step, "unit": self.unit, "length": self.length}
+        spec = {"min": self.min, "max": self.max, "step": self.step, "unit": self.unit, "length": self.length}
+        if self.names:
+            spec["fields"] = [self.name_of(index) for index in range(self.length)]
+        return {**spec, "whole": True} if self.whole else spec
 
 
 @dataclass(frozen=True)

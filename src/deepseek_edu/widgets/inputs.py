@@ -159,9 +159,10 @@ def _segments(control: Choice, value: object, id: str, described: str) -> str:
 
 
 def _number(control: Numbers, item: float, id: str, index: int) -> str:
+    keyboard, step = ("numeric", "1") if control.whole and control.min >= 0 else ("decimal", "any")
     return (
-        f'<input type="number" inputmode="decimal" id="{escape(id)}-{index}" min="{_js(control.min)}" '
-        f'max="{_js(control.max)}" step="any" value="{_js(item)}"'
+        f'<input type="number" inputmode="{keyboard}" id="{escape(id)}-{index}" min="{_js(control.min)}" '
+        f'max="{_js(control.max)}" step="{step}" value="{_js(item)}"'
     )
 
 

@@ -32,6 +32,7 @@ def _numbers(name: str) -> Numbers:
         given.label,
         length=len(given.names),
         names=given.names,
+        whole=name == "ids",
         when={"edit": name},
     )
 
