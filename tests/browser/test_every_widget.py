@@ -100,8 +100,9 @@ def test_live_views_equal_cpython_and_an_edit_reaches_the_picture(visit, shell, 
     for values in states.random_values(chosen, LIVE_SETTINGS[shell], seed=rng.randrange(10**6)):
         for name, control in chosen.controls.items():
             if control.kind == "numbers":
+                low, high = control.min, control.max
                 values[name] = [
-                    control.at(rng.randint(0, control.count)) if control.whole else rng.uniform(control.min, control.max)
+                    float(rng.randint(int(low), int(high))) if control.whole else rng.uniform(low, high)
                     for _ in range(control.length)
                 ]
         there = set_values(page, id, values)
