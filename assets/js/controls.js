@@ -117,16 +117,31 @@ export function faultOf(control, entries) {
  */
 const textKey = (text) => text.replace(/[%;\n]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`);
 
+/** A text with the line ends that Python sees. @param {Control} control @param {string} typed */
+function plainText(control, typed) {
+  const ends = typed.replace(/\r\n?/g, "\n");
+  return control.lines === 1 ? ends.replaceAll("\n", " ") : ends;
+}
+
+/**
+ * What is wrong with a typed text, in one sentence that names only that; "" when it can be used.
+ * @param {Control} control @param {string} typed
+ */
+export function textFault(control, typed) {
+  const { label, maxLength = Infinity, pattern, expected } = control;
+  const text = plainText(control, typed);
+  const length = [...text].length;
+  const form = `it has to be ${expected || "of another form"}.`;
+  if (length > maxLength) return `“${label}” is not used: it has ${length} characters, and at most ${maxLength} are allowed.`;
+  if (!pattern || new RegExp(`^(?:${pattern})$`, "su").test(text)) return "";
+  return text.trim() === "" ? `“${label}” is empty: ${form}` : `“${label}” is not used: ${form}`;
+}
+
 /**
  * A typed text in its one form, or null when it is not allowed.
  * @param {Control} control @param {string} typed
  */
-export function textOf(control, typed) {
-  const ends = typed.replace(/\r\n?/g, "\n");
-  const text = control.lines === 1 ? ends.replaceAll("\n", " ") : ends;
-  if ([...text].length > (control.maxLength ?? Infinity)) return null;
-  return control.pattern && !new RegExp(`^(?:${control.pattern})$`, "su").test(text) ? null : text;
-}
+export const textOf = (control, typed) => (textFault(control, typed) ? null : plainText(control, typed));
 
 /**
  * The option whose label a search means: the same words, else the only one, or the first, that contains them; null if none.
@@ -349,12 +364,12 @@ export class Controls {
   read(before) {
     /** @type {Record<string, Value>} */
     const values = {};
-    for (const spec of this.specs) values[spec.name] = this.#readOne(spec) ?? before[spec.name];
+    for (const spec of this.specs) values[spec.name] = this.#readOne(spec, before[spec.name]) ?? before[spec.name];
     return values;
   }
 
-  /** @param {Control} spec @returns {Value | null} */
-  #readOne(spec) {
+  /** @param {Control} spec @param {Value} before @returns {Value | null} */
+  #readOne(spec, before) {
     const inputs = this.#inputs(spec.name);
     if (inputs.length === 0) return null;
     if (spec.kind === "slider") return snap(spec, Number(inputs[0].value));
@@ -370,21 +385,21 @@ export class Controls {
       return inputs.find((input) => /** @type {HTMLInputElement} */ (input).checked)?.value ?? null;
     }
     if (spec.kind === "text") {
-      const text = textOf(spec, inputs[0].value);
-      const wanted = `at most ${spec.maxLength} characters${spec.expected ? `, ${spec.expected}` : ""}`;
-      this.#say(spec, text === null ? `This text is not used: it has to be ${wanted}.` : "");
-      return text;
+      this.#say(spec, textFault(spec, inputs[0].value));
+      return textOf(spec, inputs[0].value);
     }
     // what is no number at all leaves a field of numbers without a value, like an empty one
     const entries = inputs.map((input) => (input.validity.badInput ? "no number" : input.value));
     const wrong = entries.map((entry) => parseValue({ ...spec, length: 1 }, entry) === null);
     this.#mark(spec, wrong, faultOf(spec, entries));
-    return wrong.some(Boolean) ? null : inputs.map((input) => Number(input.value) + 0);
+    const kept = /** @type {number[]} */ (before);
+    return inputs.map((input, i) => (wrong[i] ? kept[i] : Number(input.value) + 0));
   }
 
-  /** @param {Record<string, Value>} values */
+  /** Put values into their fields; what a field of no value here holds stays, wrong or not. @param {Record<string, Value>} values */
   write(values) {
     for (const spec of this.specs) {
+      if (!(spec.name in values)) continue;
       const inputs = this.#inputs(spec.name);
       const value = values[spec.name];
       if (spec.kind === "toggle") {

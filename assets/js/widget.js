@@ -154,7 +154,7 @@ export class EduWidget extends EduElement {
   /** Set some controls as if the reader had. @param {Record<string, Value>} values */
   set(values) {
     this.values = { ...this.values, ...values };
-    this.controls.write(this.values);
+    this.controls.write(values);
     this.controls.describe(this.values);
     this.update();
   }
@@ -172,7 +172,6 @@ export class EduWidget extends EduElement {
   /** Show the present values, from the precomputed states or from Python. */
   async update() {
     this.refreshCover();
-    if (this.#entryFault()) return void this.asked++;
     if (this.live) return this.evaluate();
     const turn = ++this.asked;
     const key = stateKey(this.spec.controls, this.values, this.spec.defaults);
@@ -185,25 +184,23 @@ export class EduWidget extends EduElement {
       this.show(parts, states.summaries[near] ?? "");
       this.answer = null;
     }
-    if (near === key) {
-      this.#setState("idle");
-      this.say("");
-      return;
-    }
-    this.#setState("needs-live");
+    if (near === key) return this.#tell("idle", "");
     const old = "DecompressionStream" in globalThis ? "" : ", because this browser cannot unpack what was prepared";
     const what = near === null ? `still shows the earlier values${old}` : "shows the nearest values that were prepared";
     const how = fromFile() ? explain(new PythonFailure("file")) : "Press “Run live” to compute yours.";
-    this.say(`The picture ${what}. ${how}`);
+    this.#tell("needs-live", `The picture ${what}. ${how}`);
   }
 
-  /** True, and said, when a field holds what cannot be used: the picture then shows the values before it. */
-  #entryFault() {
+  /**
+   * Where the widget stands. While a field holds what cannot be used, that comes first: all else goes on with its last entry
+   * that could be.
+   * @param {"idle" | "needs-live" | "live"} state @param {string} words
+   */
+  #tell(state, words) {
     const fault = this.controls.fault(this.values);
-    if (!fault) return false;
-    this.#setState("error");
-    this.say(`${fault} The picture shows the values before that.`);
-    return true;
+    this.#setState(fault ? "error" : state);
+    if (!fault) return this.say(words);
+    this.say(`${fault} The entry before it is used.${state === "needs-live" ? ` ${words}` : ""}`);
   }
 
   /** @returns {Promise<States | null>} */
@@ -319,9 +316,7 @@ export class EduWidget extends EduElement {
     }
     this.answer = answer;
     this.show(answer.parts, answer.summary);
-    if (this.#entryFault() || turn !== this.asked) return;
-    this.#setState("live");
-    this.say(liveWords(this.source, answer.missing ?? [], this.spec.mechanism.names));
+    if (turn === this.asked) this.#tell("live", liveWords(this.source, answer.missing ?? [], this.spec.mechanism.names));
   }
 
   /** @param {PythonFailure} failure */

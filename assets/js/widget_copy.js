@@ -15,7 +15,7 @@ async function copy(widget, text, done) {
 /** @param {EduWidget} widget */
 export function copyLink(widget) {
   const fault = widget.controls.fault(widget.values);
-  const done = fault ? `The link to the values before that is copied. ${fault}` : "The link to these values is copied.";
+  const done = fault ? `The link is copied, with the entry before this one. ${fault}` : "The link to these values is copied.";
   return copy(widget, widget.link, done);
 }
 

@@ -330,6 +330,48 @@ def test_a_number_that_cannot_be_used_is_told_with_the_range(visit, typed, fault
     assert "not used" not in widget.locator(".edu-status").inner_text()
 
 
+def test_one_field_that_cannot_be_used_leaves_the_others_working(visit):
+    page, widget, field = own_numbers(visit)
+    field.fill("50")
+    widget.locator("[data-control=ties] select").select_option("away")
+    block = {"part": "block", "preset": "own"}
+    shown(page, widgets.evaluate("fp4", {**block, "ties": "away"}).summary)
+    assert field.input_value() == "50"
+    said(page, "Number 0 of “Your 16 values” is not used: .* The entry before it is used")
+    second = widget.locator("[data-control=values16] input").nth(1)
+    second.fill("9")
+    widget.locator("[data-action=live]").click()
+    page.wait_for_function("() => document.querySelector('edu-widget').answer", timeout=60_000)
+    values = widgets.get("fp4").defaults["values16"]
+    own = {**block, "ties": "away", "values16": (values[0], 9.0, *values[2:])}
+    shown(page, widgets.evaluate("fp4", own).summary)
+    assert widget.get_attribute("data-state") == "error"
+    field.fill("3")
+    page.wait_for_selector("edu-widget[data-state=live]")
+    own["values16"] = (3.0, 9.0, *values[2:])
+    shown(page, widgets.evaluate("fp4", own).summary)
+
+
+def test_a_text_that_cannot_be_used_leaves_steps_and_switches_working(visit):
+    page = visit.open("10_small_attention.html")
+    widget = page.locator("edu-widget[data-widget=toy-attention]")
+    ids = widget.locator("[data-control=ids] input")
+    ids.fill("1,2,3")
+    fault = "“Three ids” is not used: it has to be three whole numbers from 0 to 255 with spaces between them."
+    assert widget.locator("[data-control=ids] .edu-control__fault").inner_text() == fault
+    widget.locator("[data-control=mask] input").uncheck()
+    shown(page, widgets.evaluate("toy-attention", {"mask": False}).summary)
+    widget.locator("[data-step=next]").click()
+    shown(page, widgets.evaluate("toy-attention", {"mask": False, "step": 7}).summary)
+    assert ids.input_value() == "1,2,3"
+    said(page, "is not used")
+    widget.locator("[data-action=reset]").click()
+    shown(page, widgets.evaluate("toy-attention", {}).summary)
+    assert ids.input_value() == "12 37 9"
+    assert widget.locator(".edu-control__fault:visible").count() == 0
+    assert widget.get_attribute("data-state") == "idle"
+
+
 def test_an_id_with_a_fraction_is_refused_not_rounded(visit):
     page = visit.open("01_architecture_map.html#widget-explorer?look=prompt")
     widget = page.locator("edu-widget[data-widget=explorer]")

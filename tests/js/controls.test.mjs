@@ -3,7 +3,7 @@ import { test } from "node:test";
 import "./setup.mjs";
 
 const {
-  applies, faultOf, makeFragment, nearestKey, optionOf, parseFragment, parseValue, settingsText, sliderText, snap, stateKey, stepFrom, textOf,
+  applies, faultOf, makeFragment, nearestKey, optionOf, parseFragment, parseValue, settingsText, sliderText, snap, stateKey, stepFrom, textFault, textOf,
 } = await import("../../assets/js/controls.js");
 
 const value = { name: "value", kind: "slider", label: "Value", min: -8, max: 8, step: 0.05, when: { part: "one" } };
@@ -123,6 +123,15 @@ test("a text is kept as it is typed, or refused whole", () => {
   assert.equal(textOf(code, "a\r\nb\rc"), "a\nb\nc");
   assert.equal(textOf({ ...code, lines: 1 }, "a\nb"), "a b");
   assert.equal(textOf({ ...code, maxLength: 1 }, "😀"), "😀", "a character is a code point, as in Python");
+});
+
+test("a text is refused for what is wrong with it, and for nothing else", () => {
+  const ids = { name: "ids", kind: "text", label: "Three ids", maxLength: 16, lines: 1, pattern: "\\d+( \\d+){2}", expected: "three whole numbers" };
+  assert.equal(textFault(ids, "12 37 9"), "");
+  assert.equal(textFault(ids, "1,2,3"), "“Three ids” is not used: it has to be three whole numbers.");
+  assert.equal(textFault(ids, "1 2 3 4 5 6 7 8 9"), "“Three ids” is not used: it has 17 characters, and at most 16 are allowed.");
+  assert.equal(textFault(ids, "  "), "“Three ids” is empty: it has to be three whole numbers.");
+  assert.equal(textFault(code, ""), "", "an empty text without a pattern is a text");
 });
 
 test("a text is a key of its own, with what separates controls as percent codes", () => {

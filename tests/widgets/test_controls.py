@@ -59,6 +59,11 @@ def test_a_text_cannot_break_out_of_its_key(sample):
     assert CODE.key("100%\n;") == "100%25%0A%3B"
 
 
+def test_a_pattern_comes_with_its_words():
+    with pytest.raises(ValueError, match="expected both or none"):
+        Text(8, "Words", pattern="[a-z]*")
+
+
 def test_names_must_fit_their_control():
     with pytest.raises(ValueError, match="2 names, expected 3"):
         Slider(0, 2, 1, "Step", names=("a", "b"))

@@ -259,7 +259,7 @@ class Text:
         lines: height of the field.
         code: whether it is Python.
         pattern: regular expression every text has to match as a whole, or "".
-        expected: the pattern in words, for the error.
+        expected: the pattern in words, after "it has to be".
         samples: other texts that tests and measurements try.
     """
 
@@ -274,6 +274,12 @@ class Text:
     when: Mapping[str, str] = field(default_factory=dict)
     more: bool = False
     kind = "text"
+
+    def __post_init__(self) -> None:
+        if bool(self.pattern) != bool(self.expected):
+            raise ValueError(
+                f"Text {self.label!r}: pattern is {self.pattern!r} and expected {self.expected!r}, expected both or none"
+            )
 
     @property
     def allowed(self) -> str:
