@@ -3,14 +3,14 @@
 As PyTorch comes its threads spin while they wait. Where other programs share the cores, a spinning thread keeps the
 core from the one it waits for, and a step of some hundred short operations pays for it at each of them. Both rows are
 in the table with the promise: idle cores, and cores that two other programs use (v4_peer.py says which, and why those).
-On shared cores single pairs have differed twentyfold, so there the lowest pair counts, not the median.
+On shared cores single pairs lie far apart, so there the lowest pair counts, not the median.
 The same comparison with sleeping threads (OMP_WAIT_POLICY=passive) stands beside them.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tests.bench import busy, v4_peer
 from tests.bench.rows import Row
@@ -29,11 +29,13 @@ PARTS = (
 )
 
 
-def rows() -> Iterator[Row]:
-    """Speed and memory against the peer, and the share of the matrix-product rate that prefill reaches."""
-    for condition in v4_peer.CONDITIONS:
+def rows(conditions: Sequence[str] = tuple(v4_peer.CONDITIONS)) -> Iterator[Row]:
+    """Speed against the peer; with all conditions also memory, and the share of the matrix-product rate of prefill."""
+    for condition in conditions:
         pairs = v4_peer.compare_under(condition, PAIRS)
         yield from against(pairs, condition)
+    if len(conditions) < len(v4_peer.CONDITIONS):
+        return
     rate, work = v4_peer.matrix_rate(), v4_peer.prefill_operations()
     took = statistics.median(side.prefill for side, _ in pairs)
     detail = f"{work / 1e9:.0f} GFLOP in {took:.2f} s; a matrix product of 2048³ runs at {rate / 1e9:.0f} GFLOP/s"

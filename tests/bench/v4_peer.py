@@ -8,21 +8,8 @@ float32 on two threads, in turn; the ratio of each pair counts. All of it in fre
     shared cores      the same, while as many other processes as there are threads multiply matrices (busy.py)
     sleeping threads  nothing else runs, and threads sleep while they wait (OMP_WAIT_POLICY=passive)
 
-Shared cores are the condition under which the peer was first measured: 140 to 350 tokens/s and 130 to 150 ms for a
-decode step on two cores. The load was chosen for what it is, one computing program for each core, before our side was
-looked at. How far single pairs lie apart under it is in the record.
-`python -m tests.bench.v4_peer` prints prefill of 2048 tokens, cached decode after it, and peak memory. Both run in
-float32 on two threads, in turn; the ratio of each pair counts. All of it in fresh processes under three conditions:
-
-    idle              threads as PyTorch starts them, which spin while they wait; nothing else runs, if the machine
-                      was idle before
-    shared cores      the same, while as many other processes as there are threads multiply matrices (busy.py)
-    sleeping threads  nothing else runs, and threads sleep while they wait (OMP_WAIT_POLICY=passive)
-
-Shared cores are the condition under which the peer was first measured: 140 to 350 tokens/s and 130 to 150 ms for a
-decode step on two cores. The load was chosen for what it is, one computing program for each core, before our side was
-looked at. Beside it a step of the peer took 105 to 150 ms (medians of seven runs; once 820) and a prompt ran at 180
-tokens/s; beside one such process, 70 ms; beside two of PyTorch that multiply 1024² matrices on one thread each, 148 ms.
+The load of the shared cores was chosen for what it is, one computing program for each core. What either side takes
+under each condition, and how far single pairs lie apart, is in the recorded rows (model_peer.py).
 `python -m tests.bench.v4_peer "shared cores"` measures one condition alone.
 """
 
@@ -291,23 +278,11 @@ def _most_held():
 
 
 def main(conditions=tuple(CONDITIONS)):
-    """Print the comparison under some conditions; the rest only with all of them."""
-    for condition in conditions:
-        rounds = compare_under(condition)
-        for what in ("prefill", "step"):
-            mine, other = ([getattr(side, what) for side in column] for column in zip(*rounds, strict=True))
-            ratio = statistics.median(b / a for a, b in zip(mine, other, strict=True))
-            unit, factor = ("tokens/s", lambda s: TOKENS / s) if what == "prefill" else ("ms", lambda s: 1e3 * s)
-            here, there = factor(statistics.median(mine)), factor(statistics.median(other))
-            name = f"{what}, {condition}"
-            print(f"{name:26} ours {here:8.1f} {unit}, transformers {there:8.1f} {unit}: {ratio:.2f} times as fast")
-    if len(conditions) < len(CONDITIONS):
-        return
-    rate, prefill = matrix_rate(), statistics.median(side.prefill for side, _ in rounds)
-    share = prefill_operations() / prefill / rate
-    print(f"prefill  {prefill_operations() / 1e9:.0f} GFLOP, {share:.0%} of the matrix rate {rate / 1e9:.0f} GFLOP/s")
-    here, there = (peak_memory(side) for side in ("ours", "theirs"))
-    print(f"memory   ours {here / 1e6:.0f} MB, transformers {there / 1e6:.0f} MB at most")
+    """Print the rows of model_peer.py under some conditions; the rest only with all of them."""
+    from tests.bench import model_peer  # which imports this module
+
+    for row in model_peer.rows(conditions):
+        print(row.line(), flush=True)
 
 
 if __name__ == "__main__":
