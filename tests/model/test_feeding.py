@@ -244,6 +244,8 @@ IMAGES = [[1] * 6] * 2  # types of two rows of six tokens inside an image
         (lambda m, c: m.generate([[1], []], 3, cache=c), "counts must be 1 or more"),
         (lambda _, c: c.rollback(8.5), "lengths must be one integer or 2"),
         (lambda _, c: c.rollback([8, 8, 8]), "lengths must be one integer or 2"),
+        (lambda _, c: c.rollback(None), "lengths must be made of numbers; got None; give a tensor"),
+        (lambda _, c: c.prefix("ab"), "lengths must be made of numbers; got 'ab'; give a tensor"),
     ],
 )
 def test_a_refused_call_leaves_the_cache_as_it_was(call, message):

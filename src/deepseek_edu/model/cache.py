@@ -13,6 +13,7 @@ import torch
 
 from deepseek_edu.model import storage, window
 from deepseek_edu.model.span import Span
+from deepseek_edu.model.tiles import numbers
 from deepseek_edu.reference import checks
 from deepseek_edu.reference.cache import require_storable
 
@@ -115,7 +116,7 @@ class Cache:
         ring.start = torch.where(self.decoded == first, ring.start, first)
 
     def _per_row(self, lengths):
-        lengths = torch.as_tensor(lengths)
+        lengths = numbers(lengths, "lengths")
         if lengths.is_floating_point() or lengths.shape not in ((), (self.batch,)):
             raise ValueError(f"lengths must be one integer or {self.batch}, one for each row; got {lengths.tolist()}")
         return lengths.to(device="cpu", dtype=torch.int64).expand(self.batch)

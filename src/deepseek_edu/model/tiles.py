@@ -21,7 +21,7 @@ def numbers(value, name, device=None):
     try:
         return torch.as_tensor(value, device=device)
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        raise ValueError(f"{name} must be made of numbers; got {value!r}") from None
+        raise ValueError(f"{name} must be made of numbers; got {value!r}; give a tensor, an array or a list") from None
 
 
 def padded(ids, counts, device):
