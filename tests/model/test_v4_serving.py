@@ -56,6 +56,19 @@ def test_a_token_of_the_released_model_costs_3514_bytes_and_a_quarter():
     assert sizes["transient"] == sum(sizes[name] for name in ("windows", "draft_windows", "open_groups", "spare"))
 
 
+def test_the_copy_of_index_keys_that_decoding_keeps_is_counted():
+    """Index keys of every fourth token in layers 1 and 3, unpacked once a step has more entries than it chooses."""
+    model = V4Model(drafting_v4(head_dim=72), "dspark", torch.float64)
+    cache = model.new_cache()
+    model.prefill([list(range(1, 23))], cache)
+    assert cache.nbytes["unpacked"] == 0
+    model.decode([5], cache)
+    after = cache.nbytes
+    parts = ("windows", "draft_windows", "open_groups", "spare", "unpacked")
+    assert after["unpacked"] == 2 * (23 // 4) * model.config.index_head_dim * 2
+    assert after["transient"] == sum(after[name] for name in parts)
+
+
 def test_what_is_read_back_is_what_numpy_reads_back():
     entry = np.random.default_rng(0).standard_normal((5, 136)) * 3
     rows = V4Rows(136, 8, torch.float64)

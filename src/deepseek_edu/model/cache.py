@@ -195,13 +195,17 @@ class Cache:
             dict with entries, index_keys, windows, draft_windows, open_groups, history, spare, unpacked (the copy of
             packed index keys that a decode of one token keeps, storage.py), persistent, transient.
         """
+        return self._by_part(self.open_groups.values(), history=self.history.nbytes)
+
+    def _by_part(self, open_groups, **others):
+        """Bytes by part; open_groups: rings that wait for whole groups; others: parts that not every cache has."""
         parts = {
             "entries": sum(entries.nbytes for entries in self.entries.values()),
             "index_keys": sum(keys.nbytes for keys in self.index_keys.values()),
             "windows": sum(ring.nbytes for ring in self.windows),
             "draft_windows": sum(ring.nbytes for ring in self.draft_windows),
-            "open_groups": sum(ring.nbytes for ring in self.open_groups.values()),
-            "history": self.history.nbytes,
+            "open_groups": sum(ring.nbytes for ring in open_groups),
+            **others,
             "spare": sum(ring.spare_nbytes for ring in self.rings),
             "unpacked": sum(keys.unpacked_nbytes for keys in self.index_keys.values()),
         }

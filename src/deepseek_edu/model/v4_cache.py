@@ -117,16 +117,6 @@ class V4Cache(Cache):
         """Bytes of all rows by part: persistent = entries + index keys; transient = all the others.
 
         Returns:
-            dict with entries, index_keys, windows, draft_windows, open_groups, spare, persistent, transient.
+            dict with entries, index_keys, windows, draft_windows, open_groups, spare, unpacked, persistent, transient.
         """
-        groups = (*self.open_groups.values(), *self.open_index_groups.values())
-        parts = {
-            "entries": sum(entries.nbytes for entries in self.entries.values()),
-            "index_keys": sum(keys.nbytes for keys in self.index_keys.values()),
-            "windows": sum(ring.nbytes for ring in self.windows),
-            "draft_windows": sum(ring.nbytes for ring in self.draft_windows),
-            "open_groups": sum(ring.nbytes for ring in groups),
-            "spare": sum(ring.spare_nbytes for ring in self.rings),
-        }
-        persistent = parts["entries"] + parts["index_keys"]
-        return {**parts, "persistent": persistent, "transient": sum(parts.values()) - persistent}
+        return self._by_part((*self.open_groups.values(), *self.open_index_groups.values()))
