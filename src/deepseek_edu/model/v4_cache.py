@@ -52,7 +52,7 @@ class V4Rows:
     def decode(self, parts):
         """Return the values (…, D) of stored parts."""
         codes, turning, scales = parts
-        values = quant.dequantize_fp8(codes, scales[..., : self.kept // SCALED], SCALED)
+        values = quant.read_back_fp8(codes, scales[..., : self.kept // SCALED], SCALED)
         return torch.cat([values.to(self.dtype), turning.to(self.dtype)], dim=-1)
 
     def read_back(self, values):
