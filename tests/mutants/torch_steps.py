@@ -8,6 +8,14 @@ REPLAY = "step:test_steps_through_a_replayed_prefix_make_no_entry_anew"
 MUTANTS = (
     mutant(
         "step",
+        "a model that rounds inputs takes the layers for many, which round",
+        "a step takes its tokens and rounds nothing",
+        "        and not run.model.rounds_inputs\n",
+        "",
+        "round_inputs:test_one_token_at_a_time_agrees_with_all_at_once",
+    ),
+    mutant(
+        "step",
         "the experts collapse with the A of this layer's attention",
         "with that of the layer before",
         "y = self.feed(layer.ffn, normed(following @ streams, layer.ffn_norm))",

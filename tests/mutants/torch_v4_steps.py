@@ -7,7 +7,7 @@ BACK = "properties_v4_feeding:test_what_is_taken_back_leaves_no_trace"
 
 STEP = (
     mutant(
-        "v4_step",
+        "one_token",
         "a step of one token is for a token that comes alone",
         "it takes the first row of several",
         "        and len(span.counts) == 1\n",
@@ -31,7 +31,7 @@ STEP = (
         STEPS,
     ),
     mutant(
-        "v4_step",
+        "one_token",
         "compressed layers turn by their own angles",
         "all layers turn by those of the first",
         "kind = ratio > 0",

@@ -12,10 +12,28 @@ from math import exp, sqrt, tanh
 import numpy as np
 import torch
 
-from deepseek_edu.model.linear import times
+from deepseek_edu.model.linear import PLAIN, times
 
 SMALL_PRODUCT = 1 << 16
 """Multiplications of a matrix product that OpenBLAS does on the matrices as they lie, and on one thread."""
+
+
+def fits(span, cache):
+    """Whether a call is one token of one sequence, on a CPU, without gradients; `coefficients` are those of 4 streams.
+
+    Args:
+        span: span.Span of the call; cache: cache.Cache that takes it in.
+    """
+    return (
+        span.width == 1
+        and len(span.counts) == 1
+        and span.full
+        and cache.device.type == "cpu"
+        and cache.dtype in PLAIN
+        and cache.config.hc_mult == 4
+        and not cache.live
+        and not torch.is_grad_enabled()
+    )
 
 
 def array(tensor):
@@ -33,6 +51,25 @@ def turn(x, turns):
     pairs = x[..., x.shape[-1] - 2 * len(turns) :].view(turns.dtype)
     pairs *= turns
     return x
+
+
+class Turns:
+    """Turns of the one position of a call, made once for all layers whose angles are the same.
+
+    Args:
+        span: span.Span of one token.
+    """
+
+    def __init__(self, span):
+        self._span, self._made = span, {}
+
+    def __call__(self, ratio):
+        """Return the turns in layers of this ratio, complex [F], and those back."""
+        kind = ratio > 0
+        if kind not in self._made:
+            turns = self._span.rotation(ratio).turns[0, 0].numpy()
+            self._made[kind] = turns, turns.conj()
+        return self._made[kind]
 
 
 def coefficients(streams, projection, base, scale, config):

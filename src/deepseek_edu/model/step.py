@@ -12,26 +12,18 @@ import torch
 from torch import nn
 
 from deepseek_edu.model import one_token, selection
-from deepseek_edu.model.linear import PLAIN, times
+from deepseek_edu.model.linear import times
 from deepseek_edu.model.one_token import array, normed, turn
 from deepseek_edu.model.rope import Rotation
 
 
 def fits(run):
-    """Whether `run`, a run.Run, is for this file: one token of text of one sequence, on a CPU, no gradients."""
-    span, cache = run.span, run.cache
+    """Whether `run`, a run.Run, is for this file: one token of text, and nothing of it wanted that is not made here."""
     return (
-        span.width == 1
-        and len(span.counts) == 1
-        and span.full
-        and cache.device.type == "cpu"
-        and cache.dtype in PLAIN
-        and cache.config.hc_mult == 4
+        one_token.fits(run.span, run.cache)
         and run.mask is None
         and run.routing is None
         and not run.published.stale_index_keys
-        and not torch.is_grad_enabled()
-        and not cache.live
         and not run.model.rounds_inputs
     )
 
@@ -64,7 +56,8 @@ class Step:
         self.position = int(run.span.first[0])
         self.choices = {}  # layer that chose -> int64 [K], entries in rising order
         self.pool = None  # int64 [P], entries that later layers may choose from
-        self._hidden, self._turns, self._gathered = {}, {}, {}
+        self.turns = one_token.Turns(run.span)
+        self._hidden, self._gathered = {}, {}
 
     def hidden(self, ring):
         """Slots of a window that the token does not see: int [n]."""
@@ -74,14 +67,6 @@ class Step:
             unseen = (back > self.position - start) | (back >= self.config.window_size)
             self._hidden[start] = np.flatnonzero(unseen)
         return self._hidden[start]
-
-    def turns(self, ratio):
-        """Turns of the position in layers of this ratio, complex [F], and those back."""
-        kind = ratio > 0
-        if kind not in self._turns:
-            turns = self.run.span.rotation(ratio).turns[0, 0].numpy()
-            self._turns[kind] = turns, turns.conj()
-        return self._turns[kind]
 
     def layer(self, layer, streams, pre):
         """Run a model.Layer: (X' [4 C], A [4] for the next one) from X [4 C] and A [4]."""

@@ -215,7 +215,7 @@ class V4Model(LanguageModel, StreamHead):
         valid = None if call.span.full else call.span.valid
         read = self.config.dspark_target_layer_ids if self.drafter == "dspark" else ()
         means = {}
-        step = v4_step.Step(int(ids), call) if routing is None and v4_step.fits(self, call) else None
+        step = v4_step.Step(int(ids), call) if routing is None and v4_step.fits(call) else None
         for layer in self.layers:
             if step is not None:
                 streams = torch.from_numpy(step.layer(layer, streams[0, 0].numpy()))[None, None]

@@ -10,23 +10,13 @@ import numpy as np
 import torch
 
 from deepseek_edu.model import one_token
-from deepseek_edu.model.linear import PLAIN, times
+from deepseek_edu.model.linear import times
 from deepseek_edu.model.one_token import array, normed, turn
 
 
-def fits(model, call):
-    """Whether a `call` of `model`, a V4Model, is for this file: one token of one sequence, on a CPU, no gradients."""
-    span = call.span
-    return (
-        span.width == 1
-        and len(span.counts) == 1
-        and span.full
-        and model.device.type == "cpu"
-        and model.dtype in PLAIN
-        and model.config.hc_mult == 4
-        and not torch.is_grad_enabled()
-        and not call.cache.live
-    )
+def fits(call):
+    """Whether `call`, a v4_attention.Call, is for this file: one token of one sequence, on a CPU, no gradients."""
+    return one_token.fits(call.span, call.cache)
 
 
 class Step:
@@ -43,15 +33,7 @@ class Step:
         ring = self.cache.windows[0]
         back = (self.position - np.arange(ring.slots)) % ring.slots
         self.hidden = np.flatnonzero((back > self.position) | (back >= self.config.window_size))
-        self._turns = {}
-
-    def turns(self, ratio):
-        """Turns of the position in layers of this ratio, complex [F], and those back."""
-        kind = ratio > 0
-        if kind not in self._turns:
-            turns = self.call.span.rotation(ratio).turns[0, 0].numpy()
-            self._turns[kind] = turns, turns.conj()
-        return self._turns[kind]
+        self.turns = one_token.Turns(call.span)
 
     def layer(self, layer, streams):
         """Run a V4Block: X' [4 C] from X [4 C]."""
