@@ -8,8 +8,7 @@ Source: report, sections 2.4.3 and 4.2.2; for the drafter DeepSpec `deepspec/mod
 import torch
 from torch import nn
 
-from deepseek_edu.model import dspark, moe
-from deepseek_edu.model.cache import Cache
+from deepseek_edu.model import dspark, moe, storage
 from deepseek_edu.model.norms import precise
 from deepseek_edu.model.span import Span
 from deepseek_edu.reference import losses as rules
@@ -167,7 +166,7 @@ class _Context:
     """The drafter's windows of one block, with gradients: what `rows_through_stages` reads of a cache."""
 
     def __init__(self, model, main_hidden, span):
-        plain = Cache(model.config, len(main_hidden), False, model.dtype, model.device, live=True).window_format
+        plain = storage.PlainRows(model.config.head_dim, model.dtype)
         first = model.mtp[0]
         m = first.main_norm(first.main_proj(main_hidden))  # B P C
         entries = [stage.attn.entry(m, span.rotation(0)) for stage in model.mtp]

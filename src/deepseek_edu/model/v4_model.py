@@ -183,7 +183,8 @@ class V4Model(LanguageModel, StreamHead):
 
         A single token on a CPU runs on ONE_TOKEN_THREADS threads.
         """
-        alone = next_ids(ids, self.device).numel() == 1 and self.device.type == "cpu"
+        ids = next_ids(ids, self.device)
+        alone = ids.numel() == 1 and self.device.type == "cpu"
         with _threads(ONE_TOKEN_THREADS if alone else None):
             return super().decode(ids, cache, **options)
 
