@@ -138,6 +138,14 @@ def test_text_models_need_no_vision_tower_and_no_index(tmp_path):
     assert "vision.norm.weight" not in checkpoint.load_checkpoint(tmp_path, CONFIG)
 
 
+def refusal(folder, stored):
+    """What is said when a checkpoint of these tensors is loaded."""
+    write(folder, stored)
+    with pytest.raises(ValueError) as error:
+        checkpoint.load_checkpoint(folder, CONFIG)
+    return str(error.value)
+
+
 def test_missing_unknown_and_misshapen_tensors_are_listed_together(tmp_path):
     stored, _ = released(CONFIG)
     del stored["norm.weight"], stored["mtp.2.norm.weight"]
@@ -145,10 +153,7 @@ def test_missing_unknown_and_misshapen_tensors_are_listed_together(tmp_path):
     stored["layers.0.attn.attn_sink"] = ("F32", (5,), b"\0" * 20)
     dtype, (rows, half), content = stored["layers.1.ffn.experts.0.w1.weight"]
     stored["layers.1.ffn.experts.0.w1.weight"] = (dtype, (rows, half // 2), content[: rows * half // 2])
-    write(tmp_path, stored)
-    with pytest.raises(ValueError) as error:
-        checkpoint.load_checkpoint(tmp_path, CONFIG)
-    message = str(error.value)
+    message = refusal(tmp_path, stored)
     assert "2 missing: norm.weight, mtp.2.norm.weight" in message
     assert "1 unknown: surplus" in message
     assert "2 of another shape" in message
@@ -168,10 +173,7 @@ def test_scales_and_types_that_cannot_be_read_are_listed_with_the_rest(tmp_path)
     kind, shape, content = stored["layers.2.attn.wkv.weight"]
     stored["layers.2.attn.wkv.weight"] = ("F8_E5M2", shape, content)
     del stored["norm.weight"]
-    write(tmp_path, stored)
-    with pytest.raises(ValueError) as error:
-        checkpoint.load_checkpoint(tmp_path, CONFIG)
-    message = str(error.value)
+    message = refusal(tmp_path, stored)
     assert "1 missing: norm.weight" in message
     assert "4 not readable: " in message
     for words in (
