@@ -180,8 +180,28 @@ export function stateKey(controls, values, defaults) {
 }
 
 /**
- * The prepared state nearest to a wanted one: it differs in as few choices and switches as can be, rather in late ones than
- * in early ones; among those, its sliders stand nearest. Null where there is none.
+ * Whether the state of these key fields shows a control.
+ * @param {Control[]} controls @param {Control} control @param {string[]} fields
+ */
+const shownIn = (controls, control, fields) =>
+  Object.entries(control.when ?? {}).every(
+    ([name, value]) => fields[controls.findIndex((one) => one.name === name)] === `${name}=${valueText(value)}`,
+  );
+
+/**
+ * Sliders of steps that a wanted state shows and another one shows at another step, or not at all.
+ * @param {Control[]} controls @param {string[]} wanted key fields @param {string[]} fields of the other
+ */
+const otherSteps = (controls, wanted, fields) =>
+  controls.filter(
+    (control, i) =>
+      control.look === "steps" && shownIn(controls, control, wanted) && !(fields[i] === wanted[i] && shownIn(controls, control, fields)),
+  );
+
+/**
+ * The prepared state nearest to a wanted one: it stands at the same step of a procedure, if one does; then it differs in as
+ * few choices and switches as can be, rather in late ones than in early ones; among those, its sliders stand nearest. Null
+ * where there is none.
  * @param {Control[]} controls
  * @param {string[]} keys of the prepared states
  * @param {string} key of the wanted one
@@ -193,7 +213,7 @@ export function nearestKey(controls, keys, key) {
   let least = Infinity;
   for (const other of keys) {
     const fields = other.split(";");
-    let apart = 0;
+    let apart = 100 * (controls.length + 1) ** 2 * otherSteps(controls, wanted, fields).length;
     controls.forEach((control, i) => {
       if (fields[i] === wanted[i]) return;
       const choice = control.kind === "choice" || control.kind === "toggle";
@@ -204,6 +224,18 @@ export function nearestKey(controls, keys, key) {
     if (apart < least) [nearest, least] = [other, apart];
   }
   return nearest;
+}
+
+/**
+ * The step that a prepared state shows in place of the wanted one, in words such as `Step “4 Replay”`; "" if it is the same.
+ * @param {Control[]} controls @param {string} near key of the prepared state @param {string} key of the wanted one
+ */
+export function otherStep(controls, near, key) {
+  const fields = near.split(";");
+  const control = otherSteps(controls, key.split(";"), fields).find((one) => shownIn(controls, one, fields));
+  if (!control) return "";
+  const index = Number(fields[controls.indexOf(control)].split("=")[1]);
+  return `${control.label} “${sliderText(control, snap(control, control.min + index * control.step))}”`;
 }
 
 /**

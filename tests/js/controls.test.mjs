@@ -3,7 +3,7 @@ import { test } from "node:test";
 import "./setup.mjs";
 
 const {
-  applies, faultOf, makeFragment, nearestKey, optionOf, parseFragment, parseValue, settingsText, sliderText, snap, stateKey, stepFrom, textFault, textOf,
+  applies, faultOf, makeFragment, nearestKey, optionOf, otherStep, parseFragment, parseValue, settingsText, sliderText, snap, stateKey, stepFrom, textFault, textOf,
 } = await import("../../assets/js/controls.js");
 
 const value = { name: "value", kind: "slider", label: "Value", min: -8, max: 8, step: 0.05, when: { part: "one" } };
@@ -169,6 +169,38 @@ test("the nearest prepared state keeps the choices, early ones before late ones,
   assert.equal(nearestKey(controls, keys, "view=two;at=9;flag=0"), keys[2], "a switch weighs more than a slider");
   assert.equal(nearestKey(controls, keys, "view=one;at=5;flag=1"), keys[1], "an early choice weighs more than a late switch");
   assert.equal(nearestKey(controls, [], "view=one;at=7;flag=0"), null);
+});
+
+const walk = { name: "stop", kind: "slider", label: "Stop", min: 1, max: 9, step: 1, look: "steps", names: [..."abcdefghi"].map((n) => `${n}!`) };
+const change = { name: "change", kind: "choice", label: "Change", options: { none: "Nothing", bias: "Bias" } };
+const amount = { name: "amount", kind: "slider", label: "Amount", min: 0, max: 20, step: 1 };
+
+test("a step that was chosen stays the step that is shown while one at it was prepared", () => {
+  const controls = [walk, change, amount];
+  const keys = ["stop=1;change=none;amount=4", "stop=1;change=bias;amount=4", "stop=8;change=none;amount=4", "stop=1;change=none;amount=20"];
+  const nearest = (key) => nearestKey(controls, keys, key);
+  assert.equal(nearest("stop=8;change=bias;amount=4"), keys[2], "not another step with the choice");
+  assert.equal(nearest("stop=8;change=none;amount=20"), keys[2], "not another step with the amount");
+  assert.equal(nearest("stop=8;change=bias;amount=20"), keys[2]);
+  assert.equal(nearest("stop=1;change=bias;amount=19"), keys[1]);
+  assert.equal(otherStep(controls, keys[2], "stop=8;change=bias;amount=20"), "");
+});
+
+test("where no state at the step was prepared the other step is named", () => {
+  const keys = ["stop=0;change=none;amount=4", "stop=3;change=none;amount=4"];
+  const near = nearestKey([walk, change, amount], keys, "stop=4;change=bias;amount=4");
+  assert.equal(near, keys[1]);
+  assert.equal(otherStep([walk, change, amount], near, "stop=4;change=bias;amount=4"), "Stop “d!”");
+});
+
+test("a step of another part of a widget is no step that was chosen", () => {
+  const view = { name: "view", kind: "choice", label: "View", options: { one: "One", two: "Two" } };
+  const controls = [view, { ...walk, when: { view: "one" } }, { ...walk, name: "at", when: { view: "two" } }, amount];
+  const keys = ["view=one;stop=0;at=0;amount=4", "view=one;stop=5;at=0;amount=4", "view=two;stop=0;at=0;amount=4"];
+  assert.equal(nearestKey(controls, keys, "view=one;stop=5;at=0;amount=9"), keys[1]);
+  assert.equal(nearestKey(controls, keys, "view=two;stop=0;at=3;amount=9"), keys[2], "the part before a step");
+  assert.equal(nearestKey(controls, [keys[1], keys[2]], "view=one;stop=0;at=0;amount=9"), keys[1], "a hidden step is not shown");
+  assert.equal(otherStep(controls, keys[2], "view=one;stop=0;at=0;amount=4"), "", "no step is named that is not shown");
 });
 
 test("the folded line tells the settings under it that apply", () => {

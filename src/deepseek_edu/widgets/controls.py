@@ -278,7 +278,7 @@ class Text:
     def __post_init__(self) -> None:
         if bool(self.pattern) != bool(self.expected):
             raise ValueError(
-                f"Text {self.label!r}: pattern is {self.pattern!r} and expected {self.expected!r}, expected both or none"
+                f"Text {self.label!r}: pattern {self.pattern!r} with the words {self.expected!r}, expected both or none"
             )
 
     @property
