@@ -6,13 +6,13 @@
  */
 
 import { EduElement, button, fileUrl, fromFile, make } from "./base.js";
-import { Controls, makeFragment, nearestKey, parseFragment, stateKey } from "./controls.js";
+import { Controls, makeFragment, nearestKey, otherStep, parseFragment, stateKey } from "./controls.js";
 import { copyData, copyLink } from "./widget_copy.js";
 import { mountCover } from "./widget_cover.js";
 import { toggleEditor } from "./widget_edit.js";
 import { mountSteps } from "./widget_steps.js";
 import { PythonFailure, explain, progressLine, python } from "./runtime.js";
-import { faultWords, liveWords } from "./widget_words.js";
+import { faultWords, liveWords, nearWords } from "./widget_words.js";
 
 /**
  * @typedef {import("./controls.js").Control} Control
@@ -59,6 +59,10 @@ export class EduWidget extends EduElement {
   imported = false;
   /** @type {string[]} what each part shows now; unknown until it is first replaced */
   shown = [];
+  /** @type {HTMLElement} the row over the picture that says when it shows other values than the reader's */
+  over;
+  /** Values that the picture shows, as JSON; "" where they are not known here. */
+  pictured = "";
 
   mount() {
     this.spec = JSON.parse(this.json);
@@ -66,6 +70,9 @@ export class EduWidget extends EduElement {
     this.values = { ...this.start };
     this.controls = new Controls(this, this.spec.controls);
     this.view = /** @type {HTMLElement} */ (this.querySelector(".edu-view"));
+    this.over = this.view.querySelector(":scope > .edu-over") ?? make("p", { class: "edu-over", "aria-hidden": "true" });
+    this.view.prepend(this.over);
+    this.#pictures(this.values);
     this.#setState("idle");
 
     this.#buttons();
@@ -183,12 +190,31 @@ export class EduWidget extends EduElement {
       const parts = state.map((part) => [part].flat().map((index) => states.fragments[index]).join(""));
       this.show(parts, states.summaries[near] ?? "");
       this.answer = null;
+      this.#pictures(near === key ? this.values : null);
     }
     if (near === key) return this.#tell("idle", "");
-    const old = "DecompressionStream" in globalThis ? "" : ", because this browser cannot unpack what was prepared";
-    const what = near === null ? `still shows the earlier values${old}` : "shows the nearest values that were prepared";
+    const { over, said } = nearWords(near !== null, near === null ? "" : otherStep(this.spec.controls, near, key));
+    const old = near === null && !("DecompressionStream" in globalThis) ? ", because this browser cannot unpack what was prepared" : "";
     const how = fromFile() ? explain(new PythonFailure("file")) : "Press “Run live” to compute yours.";
-    this.#tell("needs-live", `The picture ${what}. ${how}`);
+    this.#sayOver(fromFile() ? over : `${over}: press “Run live” for yours`);
+    this.#tell("needs-live", `${said}${old}. ${how}`);
+  }
+
+  /** The picture shows these values now, or ones that are not known here. @param {Record<string, Value> | null} values */
+  #pictures(values) {
+    this.pictured = values ? JSON.stringify(values) : "";
+    this.#sayOver("");
+  }
+
+  /** @param {string} text "" while the picture shows the reader's values */
+  #sayOver(text) {
+    this.over.hidden = text === "";
+    if (this.over.textContent !== text) this.over.textContent = text;
+  }
+
+  /** Say over the picture what it is, where it does not show the present values. @param {string} text */
+  #sayUnlessPictured(text) {
+    this.#sayOver(JSON.stringify(this.values) === this.pictured ? "" : text);
   }
 
   /**
@@ -250,6 +276,7 @@ export class EduWidget extends EduElement {
   /** Evaluate in order; while one evaluation runs, only the latest wish waits. */
   async evaluate() {
     this.asked++;
+    if (!python.running) this.#sayUnlessPictured("not yet your values: Python starts");
     if (this.evaluating) return;
     this.evaluating = true;
     try {
@@ -273,14 +300,15 @@ export class EduWidget extends EduElement {
     python.addEventListener("progress", progress);
     const sayRunning = this.#runningNote();
     try {
-      const message = { widget: this.spec.id, values: this.values, source: this.source };
+      const values = this.values;
+      const message = { widget: this.spec.id, values, source: this.source };
       const timeoutMs = this.imported ? LIVE_LIMIT_MS : FIRST_LIMIT_MS;
       const text = await python.call("view", message, { timeoutMs, packages: ["numpy"] });
       this.imported = true;
       if (!this.mounted) return;
       /** @type {Answer} */
       const answer = JSON.parse(text);
-      this.#showAnswer(answer, turn);
+      this.#showAnswer(answer, turn, values);
     } catch (error) {
       if (this.mounted) this.#failed(/** @type {PythonFailure} */ (error));
     } finally {
@@ -306,22 +334,25 @@ export class EduWidget extends EduElement {
     return { end };
   }
 
-  /** @param {Answer} answer @param {number} turn */
-  #showAnswer(answer, turn) {
+  /** @param {Answer} answer @param {number} turn @param {Record<string, Value>} values that it is for */
+  #showAnswer(answer, turn, values) {
     this.dispatchEvent(new CustomEvent("edu:answer", { detail: answer }));
     if (!answer.ok) {
       this.#setState("error");
+      this.#sayUnlessPictured("not your values: the last good result");
       this.say(faultWords(answer.error));
       return;
     }
     this.answer = answer;
     this.show(answer.parts, answer.summary);
+    this.#pictures(values);
     if (turn === this.asked) this.#tell("live", liveWords(this.source, answer.missing ?? [], this.spec.mechanism.names));
   }
 
   /** @param {PythonFailure} failure */
   #failed(failure) {
     this.#setState("error");
+    this.#sayUnlessPictured("not your values: the last good result");
     const restarts = ["timeout", "stopped", "crashed", "memory"].includes(failure.kind);
     this.say(`${explain(failure)}${restarts ? " Python restarted." : ""} The picture shows the last good result.`);
     if (!restarts && failure.kind !== "python") {

@@ -35,3 +35,15 @@ export function liveWords(source, missing, names) {
 
 /** @param {string[]} names */
 const listed = (names) => (names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);
+
+/**
+ * What stands over a picture of other values than the reader's, and what the status line says of it.
+ * @param {boolean} near whether it is the nearest that was prepared, or what was there before
+ * @param {string} step that it shows in place of the reader's, such as `Step “4 Replay”`, or ""
+ * @returns {{over: string, said: string}}
+ */
+export function nearWords(near, step) {
+  if (!near) return { over: "the values before yours", said: "The picture still shows the earlier values" };
+  if (step) return { over: `not your step: this is ${step}`, said: `The picture does not show your step: it is ${step}, the nearest that was prepared` };
+  return { over: "near your values", said: "The picture shows the nearest values that were prepared" };
+}

@@ -1,11 +1,14 @@
 """The widget on the page: precomputed moves, live results equal to CPython's, editing the mechanism, the keyboard."""
 
+import gzip
+import json
 import random
 
 import pytest
 
 from deepseek_edu import widgets
 from deepseek_edu.widgets.compare import differences
+from deepseek_edu.widgets.render import render_parts
 from tests.browser.conftest import CHAPTER, both_shells, serving
 from tests.browser.test_pages import violations
 
@@ -493,3 +496,81 @@ def test_values_that_need_python_show_the_nearest_prepared_ones(visit):
     assert page.locator("edu-widget .edu-summary").first.inner_text() == prepared
     said = page.locator("edu-widget .edu-status").first.inner_text()
     assert said == "The picture shows the nearest values that were prepared. Press “Run live” to compute yours."
+
+
+PICTURED = """html => {
+  const part = document.createElement('div');
+  part.innerHTML = html;
+  return part.innerHTML === document.querySelector('edu-widget .edu-part').innerHTML;
+}"""
+KEPT_STEPS = [
+    ("one-token", "stop=15&edit=router.bias", {"stop": 15}),
+    ("replay", "step=5&tokens=20", {"step": 5}),
+]
+
+
+@pytest.mark.parametrize(("id", "query", "shown_values"), KEPT_STEPS, ids=[id for id, _, _ in KEPT_STEPS])
+def test_values_that_need_python_keep_the_step_the_reader_chose(visit, id, query, shown_values):
+    page = visit.open(f"{widgets.get(id).chapter}.html#widget-{id}?{query}")
+    page.wait_for_selector("edu-widget[data-state=needs-live]")
+    same = [page.evaluate(PICTURED, render_parts(widgets.evaluate(id, values))[0]) for values in (shown_values, {})]
+    assert same == [True, False], "the picture is that of the start, or of another step"
+    assert page.locator("edu-widget .edu-over").first.inner_text() == "near your values: press “Run live” for yours"
+
+
+def test_a_step_that_was_not_prepared_is_not_passed_off_as_the_readers(visit):
+    visit.context.route("**/edu/widgets/replay*", without_step(5))
+    page = visit.open("05b_bounded_replay.html#widget-replay?step=5&tokens=20")
+    widget = page.locator("edu-widget[data-widget=replay]")
+    page.wait_for_selector("edu-widget[data-state=needs-live]")
+    names = widgets.get("replay").controls["step"].names
+    assert widget.locator(".edu-over").inner_text() == (
+        f"not your step: this is Step “{names[3]}”: press “Run live” for yours"
+    )
+    assert f"does not show your step: it is Step “{names[3]}”" in widget.locator(".edu-status").inner_text()
+    assert widget.locator("output").first.inner_text() == names[4]
+
+
+def without_step(step):
+    """A route that leaves the states at one step out of those that were prepared."""
+
+    def answer(route):
+        states = json.loads(gzip.decompress(route.fetch().body()))
+        index = f"step={step - 1};"
+        states["states"] = {key: parts for key, parts in states["states"].items() if not key.startswith(index)}
+        route.fulfill(body=gzip.compress(json.dumps(states).encode()))
+
+    return answer
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(
+    "link",
+    [
+        "01_architecture_map.html#widget-explorer?look=new&token=5",
+        "05b_bounded_replay.html#widget-replay?step=5&tokens=20",
+    ],
+)
+def test_what_stands_over_a_picture_of_other_values_has_a_row_of_its_own(open_context, width, link):
+    page = open_context(viewport={"width": width, "height": 740}).open(link)
+    page.wait_for_selector("edu-widget[data-state=needs-live]")
+    form, over, picture = page.evaluate(
+        """() => ['form', '.edu-over', '.edu-part'].map(part => {
+          const box = document.querySelector(`edu-widget ${part}`).getBoundingClientRect();
+          return [box.top, box.bottom];
+        })"""
+    )
+    assert form[1] <= over[0] < over[1] <= picture[0]
+    assert violations(page) == []
+
+
+def test_while_python_starts_the_readers_own_picture_is_not_called_another(visit):
+    page = visit.open(CHAPTER)
+    page.evaluate("void (document.querySelector('edu-widget [data-action=live]').click())")
+    widget = page.locator("edu-widget").first
+    assert widget.get_attribute("data-state") == "booting"
+    assert widget.locator(".edu-over").is_hidden()
+    widget.locator("[data-control=ties] select").select_option("away")
+    assert widget.locator(".edu-over").inner_text() == "not yet your values: Python starts"
+    page.wait_for_selector("edu-widget[data-state=live]", timeout=60_000)
+    assert widget.locator(".edu-over").is_hidden()

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { faultWords, liveWords } = await import("../../assets/js/widget_words.js");
+const { faultWords, liveWords, nearWords } = await import("../../assets/js/widget_words.js");
 const NAMES = ["nearest_code", "scale", "pack"];
 
 test("an error with words", () => {
@@ -35,4 +35,12 @@ test("functions that are missing in the text are named", () => {
 test("a text that defines nothing computed nothing", () => {
   for (const text of ["", " \n"]) assert.match(liveWords(text, NAMES, NAMES), /not by your code.*empty.*original/);
   assert.match(liveWords("x = 1", NAMES, NAMES), /not by your code.*none of the functions nearest_code, scale and pack.*original/);
+});
+
+test("a picture of other values than the reader's is never passed off as theirs", () => {
+  assert.equal(nearWords(true, "").over, "near your values");
+  assert.equal(nearWords(false, "").over, "the values before yours");
+  const { over, said } = nearWords(true, "Step “4 Replay”");
+  assert.equal(over, "not your step: this is Step “4 Replay”");
+  assert.equal(said, "The picture does not show your step: it is Step “4 Replay”, the nearest that was prepared");
 });
