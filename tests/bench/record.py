@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from deepseek_edu.experiments.record import significant, write_record
+from deepseek_edu.experiments.record import chart, significant, write_record
 from tests.bench.model_decode import CONTEXTS
 from tests.bench.rows import Row
 
@@ -54,13 +54,6 @@ def _growth(rows: list[Row]) -> dict[str, Any]:
         f"{kind}: " + ", ".join(f"{n} {ms:.1f} ms" for n, ms in zip(names, curve, strict=True))
         for kind, curve in curves.items()
     )
-    return {
-        "title": "One decoded token at growing context",
-        "description": f"Median time of a decode step, 8 layers. {'. '.join(told)}.",
-        "x": {"label": "tokens of context", "kind": "category"},
-        "y": {"label": "milliseconds", "kind": "linear"},
-        "series": [
-            {"name": kind, "x": names, "y": [significant(ms) for ms in curve], "kind": "bar"}
-            for kind, curve in curves.items()
-        ],
-    }
+    description, axes = f"Median time of a decode step, 8 layers. {'. '.join(told)}.", ("tokens of context", "category")
+    series = [(kind, names, [significant(ms) for ms in curve]) for kind, curve in curves.items()]
+    return chart("One decoded token at growing context", description, axes, ("milliseconds", "linear"), "bar", series)

@@ -13,7 +13,6 @@ Evidence label of every number here: measured. Not measured: anything about Deep
 wrote, or about time.
 """
 
-import argparse
 import hashlib
 import json
 from pathlib import Path
@@ -21,7 +20,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from deepseek_edu.experiments.record import significant, surroundings, unfit, write_record
+from deepseek_edu.experiments.record import chart, parser, significant, surroundings, write_record
 from deepseek_edu.reference import toy_language
 
 SEED, SPLIT_SEED = 1, 0
@@ -213,23 +212,13 @@ _SHARES = ("well_formed", "never_seen")
 
 def _chart(runs):
     series = [
-        {
-            "name": f"{words}, seed {r['seed']}",
-            "x": [s["step"] for s in r["steps"]],
-            "y": [s[key] for s in r["steps"]],
-            "kind": "line",
-        }
+        (f"{words}, seed {r['seed']}", [s["step"] for s in r["steps"]], [s[key] for s in r["steps"]])
         for r in runs
         for key, words in (("train", "train"), ("held_out", "held out"))
     ]
-    ends = "; ".join(f"{s['name']}: {s['y'][0]:g} to {s['y'][-1]:g}" for s in series)
-    return {
-        "title": "Loss by step",
-        "description": f"Mean cross entropy over all words of both lists. {ends}.",
-        "x": {"label": "step", "kind": "linear"},
-        "y": {"label": "loss (nats per word)", "kind": "linear"},
-        "series": series,
-    }
+    ends = "; ".join(f"{name}: {losses[0]:g} to {losses[-1]:g}" for name, _, losses in series)
+    description = f"Mean cross entropy over all words of both lists. {ends}."
+    return chart("Loss by step", description, ("step", "linear"), ("loss (nats per word)", "linear"), "line", series)
 
 
 def browser_copy(record):
@@ -245,16 +234,11 @@ def browser_copy(record):
 
 def main(arguments=None):
     """Train twice, print the curve and write the record."""
-    parser = argparse.ArgumentParser(prog="python -m deepseek_edu.experiments.baseline", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--out", type=Path, default=Path("assets/runs/baseline.json"))
-    parser.add_argument("--data", type=Path, help="also write the part that the widget shows, NAME.json")
-    options = parser.parse_args(arguments)
-    if fault := unfit(options.out):
-        parser.error(fault)
+    command = parser("baseline", __doc__, SEED)
+    command.add_argument("--data", type=Path, help="also write the part that the widget shows, NAME.json")
+    options = command.parse_args(arguments)
     if options.data and options.data.suffix != ".json":
-        parser.error(f"{options.data}: found a name that does not end in .json; allowed: a file NAME.json")
+        command.error(f"{options.data}: found a name that does not end in .json; allowed: a file NAME.json")
     record = run(options.seed)
     for seed, step, train_loss, held_out, well_formed, never_seen in record["rows"]:
         figures = f"train {train_loss:.4f}  held out {held_out:.4f}  well formed {well_formed:5.1f} %"

@@ -11,13 +11,11 @@ Evidence label of every number here: measured. Not measured: real latents, whose
 depend on each other; anything about time; any effect on text.
 """
 
-import argparse
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from deepseek_edu.experiments.record import significant, surroundings, unfit, write_record
+from deepseek_edu.experiments.record import chart, parser, significant, surroundings, write_record
 from deepseek_edu.reference import quant
 
 WIDTH = 512
@@ -145,35 +143,25 @@ def charts(figures):
     """Return two bar charts over the formats that the model uses: relative error, and the share stored as zero."""
     used = [form.name for form in FORMATS if form.used_for != "comparison only"]
 
-    def chart(title, y_label, description, key):
+    def bars(title, y_label, description, key):
         series = [
-            {
-                "name": words,
-                "x": used,
-                "y": [significant(100 * figures[kind, name][key]) for name in used],
-                "kind": "bar",
-            }
+            (words, used, [significant(100 * figures[kind, name][key]) for name in used])
             for kind, words in LATENTS.items()
         ]
         parts = (
-            f"{s['name']}: " + ", ".join(f"{n} {y:g} %" for n, y in zip(s["x"], s["y"], strict=True)) for s in series
+            f"{words}: " + ", ".join(f"{n} {y:g} %" for n, y in zip(x, ys, strict=True)) for words, x, ys in series
         )
-        return {
-            "title": title,
-            "description": f"{description} {'. '.join(parts)}.",
-            "x": {"label": "format", "kind": "category"},
-            "y": {"label": y_label, "kind": "linear"},
-            "series": series,
-        }
+        description = f"{description} {'. '.join(parts)}."
+        return chart(title, description, ("format", "category"), (y_label, "linear"), "bar", series)
 
     return [
-        chart(
+        bars(
             "Error of a stored entry",
             "relative RMS error (%)",
             "Root mean square of the error relative to that of the entry.",
             "relative",
         ),
-        chart(
+        bars(
             "Values that are lost altogether",
             "values stored as zero (%)",
             "Share of the values, none of them zero, that read back as zero.",
@@ -207,13 +195,7 @@ def run(seed=SEED):
 
 def main(arguments=None):
     """Measure, print the table and write the record."""
-    parser = argparse.ArgumentParser(prog="python -m deepseek_edu.experiments.fp4_error", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--out", type=Path, default=Path("assets/runs/fp4_error.json"))
-    options = parser.parse_args(arguments)
-    if fault := unfit(options.out):
-        parser.error(fault)
+    options = parser("fp4_error", __doc__, SEED).parse_args(arguments)
     record = run(options.seed)
     for row in record["rows"]:
         print(f"{row[0]:<13} {row[1]:<25} {row[5]:>4} B  error {row[3]:.4f}  SNR {row[7]:5.2f} dB  zeros {row[4]:.4f}")

@@ -11,17 +11,15 @@ the copy that `Cache.append` makes of the whole cache.
 Evidence label of every number here: measured. Not measured: the released model, a GPU, many requests at once.
 """
 
-import argparse
 import os
 import subprocess
 import sys
-from pathlib import Path
 from statistics import median
 from time import process_time
 
 import numpy as np
 
-from deepseek_edu.experiments.record import significant, surroundings, unfit, write_record
+from deepseek_edu.experiments.record import chart, parser, significant, surroundings, write_record
 from deepseek_edu.reference import toy_attention
 
 SEED = 1
@@ -119,24 +117,18 @@ def _microseconds(time):
     return int(rounded) if rounded >= 100 else rounded
 
 
-def chart(rows):
+def curves(rows):
     """Return a line chart of both times over the context, both axes logarithmic."""
-    lines = [("with the cache", [(row[0], row[2]) for row in rows])]
-    lines.append(("without it", [(row[0], row[4]) for row in rows if row[4] != NOT_RUN]))
+    lines = []
+    for name, column in (("with the cache", 2), ("without it", 4)):
+        there = [row for row in rows if row[column] != NOT_RUN]
+        lines.append((name, [row[0] for row in there], [row[column] for row in there]))
     ends = "; ".join(
-        f"{name} from {points[0][1]:g} µs at {points[0][0]} tokens to {points[-1][1]:g} µs at {points[-1][0]}"
-        for name, points in lines
+        f"{name} from {times[0]:g} µs at {contexts[0]} tokens to {times[-1]:g} µs at {contexts[-1]}"
+        for name, contexts, times in lines
     )
-    return {
-        "title": "Processor time of one more token",
-        "description": f"One more token takes, {ends}.",
-        "x": {"label": "tokens before the new one", "kind": "log"},
-        "y": {"label": "microseconds", "kind": "log"},
-        "series": [
-            {"name": name, "x": [x for x, _ in points], "y": [y for _, y in points], "kind": "line"}
-            for name, points in lines
-        ],
-    }
+    title, x, y = "Processor time of one more token", ("tokens before the new one", "log"), ("microseconds", "log")
+    return chart(title, f"One more token takes, {ends}.", x, y, "line", lines)
 
 
 def run(seed=SEED, contexts=CONTEXTS, batches=BATCHES, least=LEAST_SECONDS):
@@ -159,19 +151,13 @@ def run(seed=SEED, contexts=CONTEXTS, batches=BATCHES, least=LEAST_SECONDS):
             "this model is copied when a token is appended; that is counted too.",
             f"Without a cache memory grows with the square of the context: not run beyond {LONGEST_WITHOUT} tokens.",
         ],
-        "charts": [chart(rows)],
+        "charts": [curves(rows)],
     }
 
 
 def main(arguments=None):
     """Measure, print the table and write the record."""
-    parser = argparse.ArgumentParser(prog="python -m deepseek_edu.experiments.kv_time", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--out", type=Path, default=Path("assets/runs/kv_time.json"))
-    options = parser.parse_args(arguments)
-    if fault := unfit(options.out):
-        parser.error(fault)
+    options = parser("kv_time", __doc__, SEED).parse_args(arguments)
     if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):  # read when NumPy is loaded
         again = [sys.executable, "-m", __spec__.name, "--seed", str(options.seed), "--out", str(options.out)]
         raise SystemExit(subprocess.run(again, env={**os.environ, **ONE_THREAD}, check=False).returncode)

@@ -1,5 +1,6 @@
-"""The part of a record that does not come from the measurement: where and when it was made, and how it is written."""
+"""What the experiments have in common: their command line, where and when a record was made, and how it is written."""
 
+import argparse
 import json
 import os
 import platform
@@ -24,6 +25,42 @@ def surroundings():
             "deepseek-edu": deepseek_edu.__version__,
         },
         "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def parser(name, about, seed):
+    """Return the parser of an experiment's command line, with --seed and with --out, a path fit for a record.
+
+    Args:
+        name: of its module, id and record; about: its docstring; seed: its own.
+    """
+    made = argparse.ArgumentParser(f"python -m deepseek_edu.experiments.{name}", description=about)
+    made.formatter_class = argparse.RawDescriptionHelpFormatter
+    made.add_argument("--seed", type=int, default=seed)
+    made.add_argument("--out", type=_target, default=f"assets/runs/{name}.json")
+    return made
+
+
+def _target(path):
+    if fault := unfit(path):
+        raise argparse.ArgumentTypeError(fault)
+    return Path(path)
+
+
+def chart(title, description, x, y, kind, series):
+    """Return a chart of a record, as drawing/chart.py takes it.
+
+    Args:
+        x, y: (label, kind) of the axes; the kinds are "linear", "log" and "category".
+        kind: of all series, "line" or "bar".
+        series: (name, list of x, list of y) of each.
+    """
+    return {
+        "title": title,
+        "description": description,
+        "x": dict(zip(("label", "kind"), x, strict=True)),
+        "y": dict(zip(("label", "kind"), y, strict=True)),
+        "series": [{"name": name, "x": some, "y": values, "kind": kind} for name, some, values in series],
     }
 
 
