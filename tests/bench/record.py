@@ -31,7 +31,7 @@ def write(rows: list[Row], about: dict[str, Any]) -> Path:
         "settings": about["settings"] | {"load when it began": machine["load when it began"]},
         "data": {row.name: row.data for row in rows if row.data},
         "notes": [
-            "Ratios are medians of the ratios pair by pair, both sides measured in turn in this run.",
+            "Ratios are medians of the ratios pair by pair, on shared cores the lowest; both sides measured in turn.",
             "Times are those of one thread on its core, the wall time of a machine that does nothing else; against "
             "transformers it is wall time of two threads.",
             "The cores were shared with other programs: times differ from run to run, ratios less.",

@@ -42,11 +42,16 @@ COLUMNS = (
 NOT_RUN = "not run"
 
 
+def _given(context, seed):
+    """Weights, and random ids of `context` tokens and the one behind them."""
+    w = toy_attention.random_weights(seed, max_positions=context + 1)
+    return w, np.random.default_rng(seed).integers(0, 256, context + 1)
+
+
 def filled(context, seed=SEED):
     """Return a cache of `context` tokens: keys and values of the model for random ids, float32 [context 32] each."""
-    w = toy_attention.random_weights(seed, max_positions=context + 1)
-    ids = np.random.default_rng(seed).integers(0, 256, context)
-    x = w.embed[ids] + w.positions[:context]  # T C
+    w, ids = _given(context, seed)
+    x = w.embed[ids[:context]] + w.positions[:context]  # T C
     cache = toy_attention.Cache()
     cache.append(toy_attention.project(x, w.key), toy_attention.project(x, w.value))
     return cache
@@ -57,9 +62,7 @@ def steps(context, seed=SEED):
 
     Each gives [T 256]; the last row is that of the new token.
     """
-    w = toy_attention.random_weights(seed, max_positions=context + 1)
-    ids = np.random.default_rng(seed).integers(0, 256, context + 1)
-    ids[:context] = np.random.default_rng(seed).integers(0, 256, context)
+    w, ids = _given(context, seed)
     cache = filled(context, seed)
     keys, values = cache.keys, cache.values
 

@@ -67,7 +67,7 @@ def evaluate(expression: str, place: Place) -> Any:
                     importlib.import_module(f"deepseek_edu.claims.{module.name}")
         return eval(code, names)
     except Exception as error:
-        known = one_of([*module_names(), "math"])
+        known = one_of([*module_names(), "math", "np"])
         raise SourceError(
             place.file,
             place.line,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import griffe
 
@@ -97,7 +97,7 @@ class Item:
     doc: str = ""
     bases: tuple[str, ...] = ()
     members: tuple[Item, ...] = ()
-    fields: tuple[Field, ...] = field(default=())
+    fields: tuple[Field, ...] = ()
 
     @property
     def name(self) -> str:
