@@ -12,6 +12,9 @@ import { EditorState, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 
+/** Pixels around a line that is brought into view: some lines before and after it, and more than the page's header. */
+const SIGHT_MARGIN = 90;
+
 /** @type {import("@codemirror/state").StateEffectType<number | null>} */
 const setMark = StateEffect.define();
 
@@ -35,7 +38,7 @@ const markedLine = StateField.define({
  * @typedef {object} Editor
  * @property {() => string} read
  * @property {(text: string) => void} write one undoable change
- * @property {(line: number | null) => void} mark
+ * @property {(line: number | null) => void} mark a line is brought into view
  * @property {() => void} focus
  * @property {() => void} destroy
  */
@@ -78,7 +81,11 @@ export function createEditor({ parent, text, label, hint, onChange, onRun, onEsc
   return {
     read: () => view.state.doc.toString(),
     write: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
-    mark: (line) => view.dispatch({ effects: setMark.of(line) }),
+    mark(line) {
+      const known = line !== null && line >= 1 && line <= view.state.doc.lines;
+      const seen = known ? [EditorView.scrollIntoView(view.state.doc.line(line).from, { y: "nearest", yMargin: SIGHT_MARGIN })] : [];
+      view.dispatch({ effects: [setMark.of(line), ...seen] });
+    },
     focus: () => view.focus(),
     destroy: () => view.destroy(),
   };
