@@ -19,11 +19,14 @@ export function copyLink(widget) {
   return copy(widget, widget.link, done);
 }
 
-/** @param {EduWidget} widget */
+/** Values and result; while the result is covered, values only: copying is no way around the question. @param {EduWidget} widget */
 export function copyData(widget) {
   const { id, mechanism } = widget.spec;
   const data = { widget: id, mechanism: mechanism.modules, edited: widget.source !== null, values: widget.values };
-  const result = widget.answer ? { summary: widget.answer.summary, data: widget.answer.data } : null;
+  const covered = widget.view.hidden;
+  const result = widget.answer && !covered ? { summary: widget.answer.summary, data: widget.answer.data } : null;
   const text = JSON.stringify({ ...data, result }, null, 2);
-  return copy(widget, text, result ? "Values and result are copied as JSON." : "Values are copied as JSON; run live to add the result.");
+  if (result) return copy(widget, text, "Values and result are copied as JSON.");
+  const how = covered ? "the result is covered until its question has an answer" : "run live to add the result";
+  return copy(widget, text, `Values are copied as JSON; ${how}.`);
 }

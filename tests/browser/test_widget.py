@@ -423,6 +423,45 @@ def test_an_edited_text_that_lacks_functions_says_whose_code_ran(visit):
     said(page, "edited code. pack_nibbles is missing in it: the original is used")
 
 
+def test_the_line_of_a_syntax_error_is_brought_into_view(visit):
+    page = visit.open(CHAPTER)
+    widget = go_live(page)
+    open_editor(page, widget)
+    run_text(page, widget, "def nearest_code(:\n" + "# a line\n" * 150)
+    line = widget.locator(".edu-line--error")
+    line.wait_for()
+    assert line.inner_text() == "def nearest_code(:"
+    page.wait_for_function(
+        """() => {
+          const [line, box] = ['.edu-line--error', '.cm-scroller'].map(
+            name => document.querySelector(`edu-widget ${name}`).getBoundingClientRect());
+          const header = document.querySelector('.md-header').getBoundingClientRect().bottom;
+          return line.top >= Math.max(box.top, header) && line.bottom <= Math.min(box.bottom, innerHeight);
+        }"""
+    )
+
+
+@pytest.mark.parametrize("uncovered", [False, True])
+def test_a_covered_result_is_not_copied(visit, uncovered):
+    visit.context.add_init_script(
+        "if (isSecureContext) navigator.clipboard.writeText = async text => { window.copied = JSON.parse(text); };"
+    )
+    page = visit.open("03_kv_cache.html")
+    widget = page.locator("edu-widget[data-widget=kv-cache]")
+    widget.locator("[data-control=part] input").nth(1).check(force=True)
+    widget.locator("[data-action=live]").click()
+    page.wait_for_function("() => document.querySelector('edu-widget').answer", timeout=60_000)
+    if uncovered:
+        widget.locator("[data-action=uncover]").click()
+    widget.locator("[data-action=copy]").click()
+    said(page, "Values and result are copied" if uncovered else "result is covered until its question has an answer")
+    copied = page.evaluate("window.copied")
+    part = list(widgets.get("kv-cache").controls["part"].options)[1]
+    assert copied["values"]["part"] == part
+    expected = widgets.evaluate("kv-cache", {"part": part}).summary
+    assert (copied["result"] and copied["result"]["summary"]) == (expected if uncovered else None)
+
+
 def test_a_run_says_that_it_runs_and_what_the_code_printed_is_shown(visit):
     page = visit.open(CHAPTER)
     widget = go_live(page)
