@@ -45,15 +45,23 @@ def test_folded_settings_open_by_keyboard_after_the_picture_and_say_their_values
     assert page.evaluate("document.activeElement.closest('[data-control]').dataset.control") == shown[0]
     field = fold.locator("[data-control]:visible").locator("input, select").first
     kind = chosen.controls[shown[0]].kind
-    page.keyboard.press("Space" if kind == "toggle" else "ArrowDown" if kind == "choice" else "ArrowRight")
     if kind == "numbers":  # the folded line names a list without its numbers
-        return
-    if told.inner_text() == before:  # it stood at its end
-        page.keyboard.press("ArrowUp" if kind == "choice" else "ArrowLeft")
-    assert told.inner_text() != before
+        if chosen.controls[shown[0]].columns:  # a table scrolls by keyboard, before its first field
+            page.keyboard.press("Tab")
+        start = field.input_value()
+        page.keyboard.press("ArrowUp")
+        assert float(field.input_value()) == chosen.defaults[shown[0]][0] + chosen.controls[shown[0]].step
+        assert told.inner_text() == before
+    else:
+        start = None
+        page.keyboard.press("Space" if kind == "toggle" else "ArrowDown" if kind == "choice" else "ArrowRight")
+        if told.inner_text() == before:  # it stood at its end
+            page.keyboard.press("ArrowUp" if kind == "choice" else "ArrowLeft")
+        assert told.inner_text() != before
     assert field.is_visible()
     widget.locator("[data-action=reset]").click()
     assert told.inner_text() == before
+    assert start is None or field.input_value() == start
 
 
 def test_folded_settings_open_without_scripts(open_context):
