@@ -1,6 +1,7 @@
 """The widget on the page: precomputed moves, live results equal to CPython's, editing the mechanism, the keyboard."""
 
 import gzip
+import itertools
 import json
 import random
 
@@ -613,3 +614,37 @@ def test_while_python_starts_the_readers_own_picture_is_not_called_another(visit
     assert widget.locator(".edu-over").inner_text() == "not yet your values: Python starts"
     page.wait_for_selector("edu-widget[data-state=live]", timeout=60_000)
     assert widget.locator(".edu-over").is_hidden()
+
+
+HEIGHTS = """id => {
+  const controls = document.querySelectorAll(`edu-widget[data-widget=${id}] form .edu-control:not([hidden])`);
+  return [...controls].map(control => {
+    const top = names => Math.round(control.querySelector(names).getBoundingClientRect().top);
+    const [label, field] = [top('.edu-control__label'), top('.edu-segments, select, input:not([type=radio])')];
+    return {kind: control.dataset.kind, row: Math.round(control.getBoundingClientRect().top), label, field};
+  });
+}"""
+
+
+@pytest.mark.parametrize("id", widgets.names())
+def test_controls_side_by_side_have_their_names_and_fields_at_one_height(visit, id):
+    page = visit.open(f"{widgets.get(id).chapter}.html")
+    rows = {}
+    for control in page.evaluate(HEIGHTS, id):
+        rows.setdefault(control["row"], []).append(control)
+    for row in rows.values():
+        fields = [control["field"] for control in row if control["kind"] != "toggle"]
+        assert max(fields, default=0) - min(fields, default=0) <= 1, row
+        labels = [control["label"] for control in row if control["kind"] != "toggle"]
+        assert max(labels, default=0) - min(labels, default=0) <= 1, row
+        assert all(control["field"] > control["label"] for control in row if control["kind"] != "toggle"), row
+
+
+def test_a_table_of_numbers_pushes_what_follows_down(visit):
+    page = visit.open("07_engram.html#widget-engram?part=hash")
+    table = page.locator("edu-widget [data-control=ids]")
+    table.locator("input").first.fill("")
+    fault, below = table.locator(".edu-control__fault"), page.locator("edu-widget [data-control=first]")
+    boxes = [part.bounding_box() for part in (table.locator("table"), fault, below)]
+    for upper, lower in itertools.pairwise(boxes):
+        assert upper["y"] + upper["height"] <= lower["y"], boxes
