@@ -8,7 +8,7 @@ import pytest
 
 from deepseek_edu.drawing import Canvas, Drawing, Picture, draw, element
 from deepseek_edu.drawing.axes import linear, log_ticks, logarithmic, nice_ticks
-from deepseek_edu.drawing.numbers import coordinate, fixed, show, superscript
+from deepseek_edu.drawing.numbers import coordinate, counted, fixed, grouped, percent, show, shown, superscript
 
 NASTY = """<script>alert("x")</script> & 'quoted' ]]>"""
 
@@ -42,8 +42,8 @@ def test_coordinates_have_two_decimals_and_no_trailing_zeros(value, text):
         (0.0, "0"),
         (-0.0, "−0"),
         (1.0 / 3, "0.33333"),
-        (1234.5678, "1234.6"),
-        (99999.7, "100000"),
+        (1234.5678, "1\u202f234.6"),
+        (99999.7, "100\u202f000"),
         (2.0**-126, "1.1755·10⁻³⁸"),
         (float("nan"), "NaN"),
         (float("-inf"), "−∞"),
@@ -57,6 +57,34 @@ def test_numbers_for_readers_have_five_significant_digits_and_a_true_minus(value
 def test_fixed_numbers_keep_their_decimals_and_have_no_negative_zero():
     assert [fixed(v, 2) for v in (3.2, -3.2, -0.001, 0)] == ["3.20", "−3.20", "0.00", "0.00"]
     assert superscript(-126) == "⁻¹²⁶"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (grouped(1048576), "1_048_576"),
+        (grouped(1024), "1_024"),
+        (grouped(999), "999"),
+        (grouped(-4096), "−4_096"),
+        (grouped(-0.2), "0"),
+        (grouped(195.25, 2), "195.25"),
+        (grouped(3514.25, 2, trim=True), "3_514.25"),
+        (grouped(3800, 2, trim=True), "3_800"),
+        (percent(0.084), "8_%"),
+        (percent(1), "100_%"),
+        (percent(0.0156, 1), "1.6_%"),
+        (percent(0.12345, digits=3), "12.3_%"),
+        (percent(-0.5), "−50_%"),
+        (counted(1, "test"), "1 test"),
+        (counted(1024, "entry", "entries"), "1_024 entries"),
+        (show(16384.0), "16_384"),
+        (fixed(1256.8, 2), "1_256.80"),
+        (shown(4096), "4_096"),
+        (shown("1024"), "1024"),
+    ],
+)
+def test_thousands_and_percent_signs_stand_off_by_a_narrow_space_that_does_not_break(text, words):
+    assert text == words.replace("_", "\u202f")
 
 
 def test_text_and_attributes_survive_a_parser_unchanged():

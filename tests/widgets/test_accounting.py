@@ -126,7 +126,7 @@ def test_the_prefill_proxy_counts_pairs_of_layer_and_token(tokens):
 def test_a_prefill_of_4096_tokens():
     view = real("prefill", 4096)
     assert [m.value for m in view.parts[1].items][:2] == [163_840, 84_480]
-    assert view.parts[1].items[2].shown == "51.6 %"
+    assert view.parts[1].items[2].shown == "51.6\u202f%"
     assert "neither FLOPs nor latency" in view.parts[2].text and view.parts[2].role == "warn"
 
 
@@ -142,7 +142,7 @@ def test_decoding_grows_by_a_quarter_and_only_the_index_scan_grows():
         read = 2 * 128 + 38 * (128 + 512)
         assert stacks[tokens][1] == 2 * 2 * 64 * 512 * read
         assert stacks[tokens][0] == stacks[2**5][0]
-    assert "100 % of the growth is the scan" in real("decode", 2**20).parts[2].text
+    assert "100\u202f% of the growth is the scan" in real("decode", 2**20).parts[2].text
 
 
 def test_v4_grows_more_because_pooled_layers_read_everything():

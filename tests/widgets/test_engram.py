@@ -198,7 +198,7 @@ def test_sizes_and_multipliers_of_the_released_model():
         assert found["Lookups for a token"] == 24 and found["Numbers read"] == 6144
         assert found["Compressed ids"] == 99_092
         words = shown.parts[2].text
-        assert ", ".join(f"{m:,}" for m in ORACLE["multipliers"][place]) in words
+        assert ", ".join(f"{m:,}".replace(",", "\u202f") for m in ORACLE["multipliers"][place]) in words
         assert "48 different ones" in words
 
 

@@ -66,36 +66,6 @@ def test_folded_settings_stand_under_a_picture(id):
 
 
 @every_widget
-def test_text_in_pictures_stays_inside_them(id):
-    for values in settings(id, 6):
-        for part in widgets.evaluate(id, values).parts:
-            if kind_of(part) != "picture":
-                continue
-            for drawing in filter(None, (part.wide, part.narrow)):
-                for x, anchor, words, size in texts(drawing.markup):
-                    width = len(words) * size * 0.5
-                    left = {"start": x, "middle": x - width / 2, "end": x - width}[anchor]
-                    inside = left > -8 and left + width < drawing.width + 8
-                    assert inside, f"{words!r} at {x} of {drawing.width} in {part.title}"
-
-
-def texts(markup: str):
-    """(x with the groups' shifts added, anchor, words, size) of every text of a drawing."""
-    shifts = [0.0]
-    for tag in re.finditer(r"<g\b([^>]*)>|</g>|<text\b([^>]*)>([^<]*)</text>", markup):
-        if tag[0] == "</g>":
-            shifts.pop()
-        elif tag[0].startswith("<g"):
-            moved = re.search(r"translate\(([-\d.]+)", tag[1])
-            shifts.append(shifts[-1] + (float(moved[1]) if moved else 0))
-        else:
-            attributes = dict(re.findall(r'([\w-]+)="([^"]*)"', tag[2]))
-            anchor = attributes.get("text-anchor", "start")
-            size = float(attributes.get("font-size", 13))
-            yield shifts[-1] + float(attributes["x"]), anchor, tag[3], size
-
-
-@every_widget
 @pytest.mark.behaviour(3)
 def test_first_moves_are_computed_in_advance_within_sixty_kilobytes(id):
     chosen = widgets.get(id)

@@ -133,7 +133,7 @@ def test_every_claim_has_a_reason_and_those_not_supported_name_what_is_missing_o
     assert "differ in one thing" in reasons["c3"]
     assert "repeated runs" in reasons["c5"]
     assert "base models" in reasons["c7"]
-    assert "31.7 % and 25.9 %, 18 % fewer" in reasons["c4"]
+    assert "31.7\u202f% and 25.9\u202f%, 18\u202f% fewer" in reasons["c4"]
     assert "13 and 8 billion; 16 billion" in reasons["c6"]
 
 

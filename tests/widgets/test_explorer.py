@@ -83,7 +83,7 @@ def test_the_shapes_are_those_of_the_released_tensors(model):
 
 def test_work_grows_with_the_context_only_where_something_is_scanned():
     reuse, full = (metrics(view(layer=f"layer-{layer}")) for layer in (21, 20))
-    thin = "\u00a0"
+    thin = "\u202f"
     short, long = f"FLOPs at 4{thin}096", f"FLOPs at 1{thin}048{thin}576"
     assert reuse[short] == reuse[long]
     assert full[long] - full[short] == 2 * 32 * 128 * (2**20 - 4096)  # 32 heads of 128 for each index key

@@ -109,7 +109,7 @@ def test_a_weight_of_layer_two_changes_all_positions_above_and_none_below():
 def test_the_output_matrix_makes_no_state():
     view = widgets.evaluate("state-homes", {"change": "weight", "weight": "head"})
     got = metrics(view)
-    assert (got["Window KV"], got["Global KV"], got["Engram rows that are read"]) == (0, 0, 0)
+    assert (got["Window KV"], got["Global KV"], got["Engram rows read"]) == (0, 0, 0)
     assert got["Hidden states"] == LENGTH  # the logits alone
 
 

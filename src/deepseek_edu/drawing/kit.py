@@ -20,8 +20,9 @@ the next thing can begin, so that a picture is written from top to bottom.
 import itertools
 from collections.abc import Sequence
 
-from .numbers import coordinate, show
+from .numbers import coordinate, show, shown
 from .svg import FONT, SMALL, Canvas, element, escape
+from .text import fit, text_width
 
 KINDS = {
     "parameters": "parameters",
@@ -33,23 +34,7 @@ KINDS = {
     "changed": "changed",
     "error": "error",
 }
-_NARROW = frozenset("iljtfrI .,:;'’()-")
 READABLE = 0.55  # the strongest shade that text in ink can stand on
-
-
-def text_width(text: str, size: float = FONT) -> float:
-    """About how wide a text is, in units; a little too wide rather than too narrow."""
-    return len(text) * size * 0.56
-
-
-def fit(text: str, width: float, size: float = FONT) -> str:
-    """The text, cut with an ellipsis if it would be wider than `width`.
-
-    >>> fit("compressor", 40)
-    'comp…'
-    """
-    most = int(width / (size * 0.56))
-    return text if len(text) <= most else text[: max(1, most - 1)].rstrip() + "…"
 
 
 def legend(canvas: Canvas, items: Sequence[str | tuple[str, str]], x: float = 0, y: float = 0) -> float:
@@ -91,11 +76,12 @@ def box(
     canvas.rect(x, y, width, height, f"{style} k-box--{state}" if state else style, 5)
     ink = "k-muted" if state == "off" else "k-text--strong"
     middle = x + width / 2
-    size = FONT if text_width(title) <= width - 6 else SMALL
+    size = FONT if text_width(title, FONT, ink) <= width - 6 else SMALL
+    title = fit(title, width - 4, size, ink)
     if not note:
-        canvas.text(middle, y + height / 2 + size * 0.35, fit(title, width - 4, size), ink, size=size)
+        canvas.text(middle, y + height / 2 + size * 0.35, title, ink, size=size)
         return
-    canvas.text(middle, y + height / 2 - 2, fit(title, width - 4, size), ink, size=size)
+    canvas.text(middle, y + height / 2 - 2, title, ink, size=size)
     canvas.text(middle, y + height / 2 + 12, fit(note, width - 4, SMALL), "k-muted", size=SMALL)
 
 
@@ -154,7 +140,7 @@ def cells(
         if index in marked:
             canvas.rect(left + 1, y, width - 2, height, "k-mark", 3)
         if word != "":
-            font = size or (SMALL if text_width(str(word)) > width - 4 else FONT)
+            font = size or (SMALL if text_width(shown(word)) > width - 4 else FONT)
             ink = "k-muted" if index in off else ""
             canvas.text(left + width / 2, y + height / 2 + font * 0.35, word, ink, size=font)
     return x + len(words) * width
@@ -253,17 +239,12 @@ def heading(canvas: Canvas, x: float, y: float, words: str, note: str = "") -> f
     """A line of bold text with a lighter note behind it. Returns the y below."""
     canvas.text(x, y + 14, words, "k-text--strong", "start")
     if note:
-        after = x + _bold_width(words) + 9
+        after = x + text_width(words, style="k-text--strong") + 8
         if after + text_width(note, SMALL) > canvas.width:
             canvas.text(x, y + 29, note, "k-muted", "start", SMALL)
             return y + 38
         canvas.text(after, y + 14, note, "k-muted", "start", SMALL)
     return y + 23
-
-
-def _bold_width(words: str) -> float:
-    """How wide bold text is, letter by letter: close enough to set a note behind it."""
-    return FONT * sum(0.3 if c in _NARROW else 0.92 if c in "mwMW" else 0.7 if c.isupper() else 0.6 for c in words)
 
 
 def _unit(value: float) -> float:

@@ -1,13 +1,15 @@
 """Numbers as text: short coordinates for SVG, and digits for readers.
 
-Both are deterministic and never print a negative zero by accident. Readers get a true minus sign (−) and at most
-five significant digits; a page never compares printed digits, it compares the raw values of `View.data`.
+Both are deterministic and never print a negative zero by accident. Readers get a true minus sign (−), thousands in
+groups, and at most five significant digits; a page never compares printed digits, it compares the raw values of
+`View.data`.
 """
 
 import math
 from functools import lru_cache
 
 MINUS = "−"
+THIN = "\u202f"  # between thousands and before a percent sign: narrow, and no line breaks there
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -40,16 +42,47 @@ def show(value: float, digits: int = 5) -> str:
     power = int(exponent)
     if size and not -4 <= power < 9:
         return f"{sign}{_trim(mantissa)}·10{superscript(power)}"
-    return sign + _trim(f"{size:.{max(0, digits - 1 - power)}f}")
+    return sign + grouped(size, max(0, digits - 1 - power), trim=True)
 
 
-def grouped(value: float, places: int = 0) -> str:
-    """A large number in groups of three, with spaces that do not break.
+def grouped(value: float, places: int = 0, trim: bool = False) -> str:
+    """A large number in groups of three digits; with `trim`, `places` decimals are the most, without final zeros.
 
-    >>> grouped(1048576).replace("\u00a0", " "), grouped(96)
-    ('1 048 576', '96')
+    >>> grouped(1048576).replace(THIN, " "), grouped(96), grouped(3514.25, 2, trim=True).replace(THIN, " ")
+    ('1 048 576', '96', '3 514.25')
     """
-    return f"{value:,.{places}f}".replace(",", "\u00a0")
+    text = f"{abs(value):,.{places}f}".replace(",", THIN)
+    text = _trim(text) if trim else text
+    return (MINUS if value < 0 and text.strip("0.") else "") + text
+
+
+def shown(value: object) -> str:
+    """Any value for readers: numbers as above, other things as they are.
+
+    >>> shown(4096).replace(THIN, " "), shown(0.1 + 0.2), shown("none"), shown(True)
+    ('4 096', '0.3', 'none', 'True')
+    """
+    if isinstance(value, float):
+        return show(value)
+    return grouped(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def percent(share: float, places: int = 0, digits: int = 0) -> str:
+    """A share in percent: with fixed decimals, or with so many significant digits.
+
+    >>> percent(0.0835).replace(THIN, " "), percent(0.5, 1).replace(THIN, " "), percent(2 / 3, digits=3)[:4]
+    ('8 %', '50.0 %', '66.7')
+    """
+    return (show(100 * share, digits) if digits else fixed(100 * share, places)) + THIN + "%"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """So many of a thing, in the singular if it is one.
+
+    >>> counted(1, "token"), counted(0, "token"), counted(2, "entry", "entries")
+    ('1 token', '0 tokens', '2 entries')
+    """
+    return f"{grouped(number)} {one if number == 1 else many or one + 's'}"
 
 
 def fixed(value: float, places: int) -> str:
@@ -58,8 +91,7 @@ def fixed(value: float, places: int) -> str:
     >>> fixed(-3.2, 2)
     '−3.20'
     """
-    text = f"{abs(value):.{places}f}"
-    return (MINUS if value < 0 and float(text) else "") + text
+    return grouped(value, places)
 
 
 def superscript(value: int) -> str:

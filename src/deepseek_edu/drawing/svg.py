@@ -40,7 +40,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .numbers import coordinate
+from .numbers import coordinate, shown
 
 WIDE = 720.0
 NARROW = 344.0
@@ -157,12 +157,15 @@ class Canvas:
     def text(
         self, x: float, y: float, content: object, style: str = "", anchor: str = "middle", size: float = FONT
     ) -> None:
-        """Text on a baseline at `y`. `style` is added to `k-text`; small sizes get `k-text--small`."""
+        """Text on a baseline at `y`; a number is written for readers.
+
+        `style` is added to `k-text`; small sizes get `k-text--small`.
+        """
         classes = " ".join(filter(None, ("k-text", "k-text--small" if size <= SMALL else "", style)))
         self.add(
             element(
                 "text",
-                escape(content),
+                escape(shown(content)),
                 x=x,
                 y=y,
                 class_=classes,

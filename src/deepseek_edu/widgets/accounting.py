@@ -5,6 +5,7 @@ is measured, and nothing here is a speed.
 """
 
 from deepseek_edu.accounting import choices
+from deepseek_edu.drawing.numbers import grouped, percent
 
 from . import accounting_real as real
 from .accounting_toy import toy_picture
@@ -65,7 +66,7 @@ def accounting(
         real.EXPONENTS[-1],
         1,
         "Tokens so far",
-        names=tuple(real.grouped(2**k) for k in real.EXPONENTS),
+        names=tuple(grouped(2**k) for k in real.EXPONENTS),
         when=REAL,
     ) = 12,
     model: Choice(
@@ -109,11 +110,11 @@ def _toy(compress: str, owners: int, bits: int, selected: int | None) -> View:
     start = counted[0][2]
     metrics = Metrics(
         (
-            Metric("Stored", stored, real.grouped(stored), "bytes", note=_share(stored, start)),
+            Metric("Stored", stored, grouped(stored), "bytes", note=_share(stored, start)),
             Metric(
                 "Read for one query",
                 read,
-                real.grouped(read),
+                grouped(read),
                 "bytes",
                 note=f"by {toy.layers} layers",
                 role="result",
@@ -131,14 +132,14 @@ def _toy(compress: str, owners: int, bits: int, selected: int | None) -> View:
     )
     summary = (
         f"{toy.owners} of {toy.layers} layers keep {entries} entries of {toy.vectors * choices.vector_bytes(8, bits)} "
-        f"bytes each, {stored} bytes in all instead of {start}; a query reads {len(chosen)} of {entries} entries in "
-        f"every layer, {read} bytes."
+        f"bytes each, {grouped(stored)} bytes in all instead of {grouped(start)}; a query reads {len(chosen)} of "
+        f"{entries} entries in every layer, {grouped(read)} bytes."
     )
     return View((toy_picture(toy, chosen, counted), metrics, _remark(toy, entries, chosen), table), summary)
 
 
 def _share(stored: int, start: int) -> str:
-    return "nothing saved" if stored == start else f"of {real.grouped(start)}, {100 * stored / start:.3g} %"
+    return "nothing saved" if stored == start else f"of {grouped(start)}, {percent(stored / start, digits=3)}"
 
 
 def _remark(toy: choices.Toy, entries: int, chosen: tuple[int, ...]) -> Prose:

@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import linear, logarithmic
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import grouped, show
 
 GROUPS = (("k-parameters", "matrices"), ("k-hidden", "attention over entries"), ("k-global", "scan of index keys"))
 
 
 def spaced(number: float) -> str:
-    """A count with a space between thousands."""
-    return f"{number:,.2f}".replace(",", "\u00a0").rstrip("0").rstrip(".")
+    """A count with at most two decimals."""
+    return grouped(number, 2, trim=True)
 
 
 def squares_picture(per_token: Mapping[str, float]) -> Picture:
@@ -32,8 +32,9 @@ def squares_picture(per_token: Mapping[str, float]) -> Picture:
             left = 0.0 if not index else sides[0] + (index - 0.5) * room - here / 2 + 12
             last = index == len(names) - 1
             canvas.rect(left, floor - here, here, here, "k-selected" if last else "k-global", 2, 1 if last else 0.75)
-            middle = left + here / 2
-            canvas.text(middle, floor + 18, name, "k-text--strong", size=SMALL if canvas.narrow else 13)
+            middle, size = left + here / 2, SMALL if canvas.narrow else 13
+            middle = min(middle, canvas.width - kit.text_width(name, size, "k-text--strong") / 2)
+            canvas.text(middle, floor + 18, name, "k-text--strong", size=size)
             canvas.text(middle, floor + 34, spaced(per_token[name]), "k-label", size=SMALL)
             if index:
                 ratio = per_token[names[index - 1]] / per_token[name]
@@ -180,8 +181,8 @@ def prefill_picture(config, tokens: int, run: int, counts: Mapping[str, int], sh
                 canvas.rect(x + block - strip, y + 26 + tall, strip, tall, "k-hidden", min(3, strip / 2), 0.8)
                 bottom = y + 26 + 2 * tall
                 canvas.text(x, bottom + 17, f"{spaced(tokens)} tokens →", "k-muted", "start", SMALL)
-                canvas.text(x + block, bottom + 17, spaced(counts[key]), "k-text--strong", "end")
-        y += 26 + 2 * tall + 30
+                canvas.text(x + block, bottom + (34 if narrow else 17), spaced(counts[key]), "k-text--strong", "end")
+        y += 26 + 2 * tall + (47 if narrow else 30)
         canvas.height = _shares(canvas, y, tokens, shares)
         return canvas
 

@@ -2,7 +2,7 @@
 
 from deepseek_edu.accounting import caches, choices, work
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import fixed, grouped, percent, show
 
 from . import accounting_drawing as drawing
 from .memo import remembered
@@ -18,16 +18,11 @@ def config_of(model: str) -> ModelConfig:
     return MODELS[model]()
 
 
-def grouped(number: float, places: int = 0) -> str:
-    """A number with a space between thousands."""
-    return f"{number:,.{places}f}".replace(",", "\u00a0")
-
-
-def binary(count: float) -> str:
+def binary(count: float, digits: int = 4) -> str:
     """Bytes for readers: B, KiB, MiB, GiB."""
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= size:
-            return f"{show(count / size, 4)} {unit}"
+            return f"{show(count / size, digits)} {unit}"
     return f"{show(float(count))} B"
 
 
@@ -152,7 +147,7 @@ def prefill(tokens: int) -> View:
                 note=f"{encoder} · {grouped(tokens)} + {flash.n_layers - encoder} · {run}",
                 role="result",
             ),
-            Metric("Share", share, f"{100 * share:.1f} %", note="of the block evaluations"),
+            Metric("Share", share, percent(share, 1), note="of the block evaluations"),
         ),
         "Prefill",
     )
@@ -164,7 +159,7 @@ def prefill(tokens: int) -> View:
     )
     summary = (
         f"For a prompt of {grouped(tokens)} tokens all layers would make {grouped(every)} block evaluations; with the "
-        f"decoder on the last {run} tokens only it is {grouped(skipped)}, {100 * share:.1f} %."
+        f"decoder on the last {run} tokens only it is {grouped(skipped)}, {percent(share, 1)}."
     )
     return View((drawing.prefill_picture(flash, tokens, run, counts, shares), metrics, limits), summary)
 
@@ -238,10 +233,10 @@ def _growth(tokens: int, grown: dict[str, float], model: str) -> Prose:
             "of entries" + (" (in V4-Flash: only where it selects)." if model == "v4" else ".") + limits
         )
     scan, core = grown["index scan"] / more, grown["attention core"] / more
-    words = f"{100 * scan:.0f} % of the growth is the scan of the index keys"
+    words = f"{percent(scan)} of the growth is the scan of the index keys"
     if core > 0.005:
         words += (
-            f", {100 * core:.0f} % attention over entries: the layers that pool 128 tokens into one entry read all of "
+            f", {percent(core)} attention over entries: the layers that pool 128 tokens into one entry read all of "
             "these, and those grow with the context"
         )
     else:
@@ -250,4 +245,5 @@ def _growth(tokens: int, grown: dict[str, float], model: str) -> Prose:
 
 
 def _giga(operations: float) -> str:
-    return show(round(operations / 1e9, 3), 4)
+    """Billions of operations, all with the same decimals, so that parts add up by eye."""
+    return fixed(operations / 1e9, 3)

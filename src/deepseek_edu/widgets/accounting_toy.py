@@ -2,6 +2,7 @@
 
 from deepseek_edu.accounting import choices
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
+from deepseek_edu.drawing.numbers import grouped
 
 ROW = 52
 TALL = 34  # of a vector in 16 bits
@@ -28,10 +29,11 @@ def toy_picture(toy: choices.Toy, chosen: tuple[int, ...], counted: list[tuple[s
         return canvas
 
     description = (
-        f"{toy.layers} layers by {toy.positions} positions. {toy.owners} layers store {choices.entries_stored(toy)} "
-        f"entries each; {len(chosen)} of them are read in every layer. Stored after each choice: "
-        + ", ".join(f"{name.lower()} {after} bytes" for name, _, after, _ in counted)
-        + f". Read: {read} bytes."
+        f"{toy.layers} layers by {toy.positions} positions. Owners: {toy.owners}, with "
+        f"{choices.entries_stored(toy)} entries each; {len(chosen)} of these are read in every layer. Stored after "
+        "each choice: "
+        + ", ".join(f"{name.lower()} {grouped(after)} bytes" for name, _, after, _ in counted)
+        + f". Read: {grouped(read)} bytes."
     )
     steps = [{"choice": name, "stored": after, "read": moved} for name, _, after, moved in counted]
     return draw(paint, "The cache of a toy", description, {"steps": steps, "stored": stored, "chosen": list(chosen)})
@@ -58,7 +60,7 @@ def _grid(canvas: Canvas, toy: choices.Toy, chosen: tuple[int, ...], y: float) -
             words = f"{bytes_of_owner} B" if mine else f"0 B, reads layer {owner}"
             if canvas.narrow and not mine:
                 canvas.text(canvas.width, 15, "0 B, reads", "k-muted", "end", SMALL)
-                canvas.text(canvas.width, 30, f"of layer {owner}", "k-muted", "end", SMALL)
+                canvas.text(canvas.width, 30, f"layer {owner}", "k-muted", "end", SMALL)
             else:
                 canvas.text(canvas.width, 22, words, "k-text--strong" if mine else "k-muted", "end")
             canvas.line(left, ROW - 1, canvas.width, ROW - 1, "k-grid")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
-from deepseek_edu.drawing.numbers import fixed
+from deepseek_edu.drawing.numbers import counted, fixed
 
 from .csa2_group import LAYERS, TOKENS, Layer
 
@@ -79,7 +79,7 @@ def _shared(canvas: Canvas, layers, choice, shown: range, panel: float, gap: flo
     for owner, first, end in _spans([layer.owner for layer in few]):
         with canvas.group(first * (panel + gap), y):
             width = (end - first) * (panel + gap) - gap
-            words = f"{len(few[first].entries)} entries of {LAYERS[owner]}"
+            words = f"{counted(len(few[first].entries), 'entry', 'entries')} of {LAYERS[owner]}"
             kit.box(canvas, 0, 0, width, 28, words, "", "global")
     y += 34
     for chooser, first, end in _spans([layer.chooser for layer in few]):
@@ -190,7 +190,7 @@ def visible_picture(ratio: int, at: int, values, entries, counts: list[int], wai
 
     description = (
         f"Ratio {ratio}. Position by position, the number of readable entries is {', '.join(map(str, counts))}. "
-        f"The query is at position {at}; {waiting} tokens wait."
+        f"The query is at position {at}; {counted(waiting, 'token waits', 'tokens wait')}."
     )
     raw = {"visible": counts, "at": at, "waiting": waiting, "entries": [float(entry[0]) for entry in entries]}
     return draw(paint, "Who may read which entry", description, raw)

@@ -6,7 +6,7 @@ import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import linear, nice_ticks
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed, grouped, percent, show
 from deepseek_edu.reference import acceptance
 
 from . import dspark_rounds as rounds
@@ -36,7 +36,11 @@ def acceptance_view(target: np.ndarray, draft: np.ndarray, rule: str, count: int
     verdict = rounds.chi_square(kept + replaced, target)
     expected = rounds.overlap(target, draft)
     share = float(run.stood.mean())
-    bound = f"; 5 % of right programs exceed {fixed(rounds.critical(verdict.freedom), 2)}" if verdict.freedom else ""
+    bound = (
+        f"; {percent(0.05)} of right programs exceed {fixed(rounds.critical(verdict.freedom), 2)}"
+        if verdict.freedom
+        else ""
+    )
     several = acceptance.expected_tokens([expected] * BLOCK)
     failed = verdict.chance < _CERTAIN
     metrics = Metrics(
@@ -44,8 +48,8 @@ def acceptance_view(target: np.ndarray, draft: np.ndarray, rule: str, count: int
             Metric(
                 "Drafts kept",
                 share,
-                f"{100 * share:.1f} %",
-                note=f"of {count:,} rounds; Σ min(P, Q) is {100 * expected:.1f} %",
+                percent(share, 1),
+                note=f"of {grouped(count)} rounds; Σ min(P, Q) is {percent(expected, 1)}",
             ),
             Metric(
                 "χ²",
@@ -86,7 +90,7 @@ def chance_text(chance: float) -> str:
 def _summary(rule: str, count: int, share: float, verdict: rounds.Verdict, failed: bool) -> str:
     result = "the output does not follow the target" if failed else "no difference from the target shows"
     return (
-        f"{count:,} rounds, rule: {rounds.RULES[rule]}. {100 * share:.1f} % of the drafts are kept; χ² is "
+        f"{grouped(count)} rounds, rule: {rounds.RULES[rule]}. {percent(share, 1)} of the drafts are kept; χ² is "
         f"{show(verdict.statistic, 4)} with {verdict.freedom} degrees of freedom, p-value "
         f"{chance_text(verdict.chance)}: {result}."
     )
@@ -142,8 +146,9 @@ def _verdict_words(target: np.ndarray, counts: np.ndarray, verdict: rounds.Verdi
             else f"a share of {chance_text(verdict.chance)} of its samples"
         )
         return Prose(
-            f"Not the target’s distribution. “{TOKENS[worst]}” came out {counts[worst]:,} times; "
-            f"{show(total * target[worst], 4)} were expected of {total:,}. A right program is this far off in {rare}.",
+            f"Not the target’s distribution. “{TOKENS[worst]}” came out {grouped(counts[worst])} times; "
+            f"{show(total * target[worst], 4)} were expected of {grouped(total)}. A right program is this far off "
+            f"in {rare}.",
             "warn",
         )
     if verdict.chance < 0.05:

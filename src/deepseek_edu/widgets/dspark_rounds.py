@@ -19,7 +19,7 @@ CHECKED = 64
 FEWEST = 5.0  # a bin of the chi-square test expects at least this many tokens
 RULES = {
     "exact": "min(1, P/Q), then the residual",
-    "equality": "Wrong: only the target's top token",
+    "equality": "Wrong: only the target’s top token",
     "resample": "Wrong: replace from P itself",
     "other": "Wrong: test with another Q",
     "unseen": "Wrong: keep the draft unverified",

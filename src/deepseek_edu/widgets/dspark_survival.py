@@ -16,7 +16,7 @@ def survival_view(chances: tuple[float, ...], cost: float, bonus: bool, start: t
     yields = [gain / (1 + cost * length) for length, gain in zip(counts, gains, strict=True)]
     best = max(counts, key=lambda length: (yields[length], -length))
     last = len(chances)
-    counted = "and the target's own token" if bonus else "drafts that stand"
+    counted = "and the target’s own token" if bonus else "drafts that stand"
     metrics = Metrics(
         (
             Metric("Best length L", best, note="most tokens for the cost", role="result"),
@@ -55,7 +55,7 @@ def _words(best: int, survivals, gains, yields, cost: float, bonus: bool) -> str
             f"yield would go from {fixed(yields[best], 3)} to {fixed(yields[best + 1], 3)}."
         )
     own = (
-        " The target's own token is counted: it comes in every round, with or without drafts."
+        " The target’s own token is counted: it comes in every round, with or without drafts."
         if bonus
         else " The token that the target itself adds in every round is not counted; switch it on and look again."
     )

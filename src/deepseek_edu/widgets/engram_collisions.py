@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import counted, fixed, grouped, show
 from deepseek_edu.reference import engram
 
 from .engram_collisions_drawing import equal_picture, grid_picture
@@ -128,8 +128,8 @@ def heads_view(heads: int, size: int, draw: int) -> View:
     table = Table("Tables", ("Head", "Rows"), tuple((i + 1, int(p)) for i, p in enumerate(primes)), folded=True)
     return View(
         (picture, metrics, prose, table),
-        f"256 pairs, {heads} head{'s' if heads > 1 else ''}, about {size} rows each: {met} meetings counted, "
-        f"{_small(by_chance)} expected; {int(some.sum())} groups share some row.",
+        f"256 pairs, {counted(heads, 'head')}, about {grouped(size)} rows each: {counted(met, 'meeting')} "
+        f"counted, {_small(by_chance)} expected; {int(some.sum())} groups share some row.",
     )
 
 
@@ -149,9 +149,9 @@ def equal_view(draw: int) -> View:
     )
     one, two, _ = found
     prose = Prose(
-        f"All three hold 400 numbers. Two small tables have {two[5]:,} combinations instead of {one[5]}, so far fewer "
-        "groups are confused, for the price of shorter rows. That is no guarantee that a combination is unique. Two "
-        f"tables of 100 rows do worse than the formula ({show(two[3], 3)} instead of {show(two[4], 3)}): with odd "
+        f"All three hold 400 numbers. Two small tables have {grouped(two[5])} combinations instead of {one[5]}, so far "
+        "fewer groups are confused, for the price of shorter rows. That is no guarantee that a combination is unique. "
+        f"Two tables of 100 rows do worse than the formula ({show(two[3], 3)} instead of {show(two[4], 3)}): with odd "
         "multipliers the last bit of a product is that of the id, so both rows are even or both are odd, and at most "
         "half of the combinations can occur. Different primes have no such factor in common."
     )
@@ -166,4 +166,4 @@ def _small(value: float) -> str:
 
 
 def _many(places: int) -> str:
-    return f"{places:,}" if places < 10**9 else show(float(places), 2)
+    return grouped(places) if places < 10**9 else show(float(places), 2)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
-from deepseek_edu.drawing.numbers import coordinate, fixed, show
+from deepseek_edu.drawing.numbers import coordinate, counted, fixed, grouped, show
 from deepseek_edu.drawing.svg import element
 
 SIDE = 16
@@ -55,11 +55,14 @@ def grid_picture(alike, some, met: int, by_chance: float, primes) -> Picture:
         with canvas.group(x, y):
             kit.heading(canvas, 0, 0, "Pairs of groups that read the same rows")
         top = max(float(met), by_chance, 1.0)
-        items = [("counted", float(met), str(met), "k-error"), ("expected", by_chance, _short(by_chance), "k-negative")]
+        items = [
+            ("counted", float(met), grouped(met), "k-error"),
+            ("expected", by_chance, _short(by_chance), "k-negative"),
+        ]
         y = kit.bars(canvas, x, y + 26, room, items, 78, 30, top) + 10
         with canvas.group(x, y):
-            tables = f"{len(primes)} table{'s' if len(primes) > 1 else ''} of {min(primes)}"
-            tables += f" to {max(primes)} rows" if len(primes) > 1 else " rows"
+            tables = f"{counted(len(primes), 'table')} of {grouped(min(primes))}"
+            tables += f" to {grouped(max(primes))} rows" if len(primes) > 1 else " rows"
             canvas.text(0, 14, tables, "k-label", "start")
             canvas.text(0, 34, "Rows of the grid: first words.", "k-muted", "start", SMALL)
             canvas.text(0, 50, "Ids, factors: seeded draws.", "k-muted", "start", SMALL)
@@ -67,8 +70,10 @@ def grid_picture(alike, some, met: int, by_chance: float, primes) -> Picture:
         return canvas
 
     description = (
-        f"256 pairs of words in {len(primes)} table{'s' if len(primes) > 1 else ''}: {met} pairs of groups read the "
-        f"same rows, {_short(by_chance)} are expected. {int((alike == 0).sum())} groups are alone."
+        f"256 pairs of words in {counted(len(primes), 'table')}: "
+        f"{counted(met, 'pair of groups reads', 'pairs of groups read')} "
+        f"the same rows, {_short(by_chance)} are expected. "
+        f"{counted(int((alike == 0).sum()), 'group is', 'groups are')} alone."
     )
     raw = {
         "meetings": met,
@@ -96,7 +101,7 @@ def equal_picture(found) -> Picture:
                 first, _, rest = name.partition(", ")
                 canvas.text(0, 13, first, "k-text--strong", "start")
                 canvas.text(0, 30, rest, "k-label", "start")
-                canvas.text(0, 46, f"{places:,} combinations", "k-muted", "start", SMALL)
+                canvas.text(0, 46, f"{grouped(places)} combinations", "k-muted", "start", SMALL)
             if canvas.narrow:
                 bottom = pair_grid(canvas, 0, y + 54, 8.0, alike)
                 bx, by, room = 144.0, y + 70, canvas.width - 144
@@ -104,7 +109,7 @@ def equal_picture(found) -> Picture:
                 bottom = pair_grid(canvas, x, y + 54, cell, alike)
                 bx, by, room = x, bottom + 24, step - 24
             with canvas.group(bx, by):
-                canvas.text(0, 0, f"meetings: {met} in this draw", "k-label", "start", SMALL)
+                canvas.text(0, 0, f"meetings: {grouped(met)} in this draw", "k-label", "start", SMALL)
             items = [("mean", mean, show(mean, 3), "k-error"), ("expected", chance, show(chance, 3), "k-negative")]
             after = kit.bars(canvas, bx, by + 6, room, items, 66, 26, top)
             if canvas.narrow:
@@ -116,7 +121,7 @@ def equal_picture(found) -> Picture:
         return canvas
 
     description = " ".join(
-        f"{name}: {met} meetings in this draw, {fixed(mean, 1)} on average, {fixed(chance, 1)} expected."
+        f"{name}: {counted(met, 'meeting')} in this draw, {fixed(mean, 1)} on average, {fixed(chance, 1)} expected."
         for name, _, met, mean, chance, _ in found
     )
     raw = [

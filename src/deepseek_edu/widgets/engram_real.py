@@ -4,6 +4,7 @@ import numpy as np
 
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
+from deepseek_edu.drawing.numbers import grouped
 from deepseek_edu.reference import engram
 
 from .memo import remembered
@@ -35,20 +36,20 @@ def real_view(ids: tuple[float, ...], layer: int, token: int) -> View:
     width = config.engram_head_dim
     metrics = Metrics(
         (
-            Metric(f"Rows in layer {layer}", total, f"{total:,}", note=f"sum of {len(flat)} primes", role="result"),
+            Metric(f"Rows in layer {layer}", total, grouped(total), note=f"sum of {len(flat)} primes", role="result"),
             Metric("Lookups for a token", len(flat), note=f"{len(primes)} orders × {len(primes[0])} heads"),
-            Metric("Numbers read", len(flat) * width, f"{len(flat) * width:,}", note=f"{len(flat)} rows × {width}"),
-            Metric("Compressed ids", config.engram_compressed_vocab_size, f"{config.engram_compressed_vocab_size:,}",
-                   note=f"of {config.vocab_size:,} token ids"),
+            Metric("Numbers read", len(flat) * width, grouped(len(flat) * width), note=f"{len(flat)} rows × {width}"),
+            Metric("Compressed ids", config.engram_compressed_vocab_size, grouped(config.engram_compressed_vocab_size),
+                   note=f"of {grouped(config.vocab_size)} token ids"),
         ),
         "Released sizes",
     )  # fmt: skip
-    factors = ", ".join(f"{int(m):,}" for m in multipliers)
+    factors = ", ".join(grouped(int(m)) for m in multipliers)
     different = sum(len(heads) for one in all_primes.values() for heads in one)
     prose = Prose(
         f"The multipliers of layer {layer}, newest token first: {factors}. They are odd, and so small that no product "
         f"leaves 64 bits. The primes of both layers are {different} different ones, taken in order from "
-        f"{all_primes[min(all_primes)][0][0]:,} up. The tables themselves are not here: this one holds "
+        f"{grouped(all_primes[min(all_primes)][0][0])} up. The tables themselves are not here: this one holds "
         f"{total * width / 1e9:.1f} billion numbers."
     )
     table = Table(
@@ -64,8 +65,9 @@ def real_view(ids: tuple[float, ...], layer: int, token: int) -> View:
     picture = real_picture(compressed.tolist(), token - 1, window, primes, rows, starts, layer, size)
     return View(
         (picture, metrics, prose, table),
-        f"Layer {layer}, token {token}: ids {', '.join(map(str, reversed(window)))} (oldest first) read {len(rows)} of "
-        f"{total:,} rows; the first are {', '.join(f'{row:,}' for row in rows[:3])}.",
+        f"Layer {layer}, token {token}: ids {', '.join(map(grouped, reversed(window)))} (oldest first) read "
+        f"{len(rows)} "
+        f"of {grouped(total)} rows; the first are {', '.join(grouped(row) for row in rows[:3])}.",
     )
 
 
@@ -78,11 +80,11 @@ def real_picture(ids, at: int, window, primes, rows, starts, layer: int, size: i
         with canvas.group():
             y = kit.legend(canvas, ["engram", ("k-selected", "place in the head’s stretch")]) + 6
         cell = min(72.0, canvas.width / (len(ids) + size - 1))
-        shown = [""] * (size - 1) + [str(number) for number in ids]
+        shown = [""] * (size - 1) + [grouped(number) for number in ids]
         for index, word in enumerate(shown):
             used = at <= index < at + size
             back = at + size - 1 - index
-            words = str(window[back]) if used else word
+            words = grouped(window[back]) if used else word
             kind = "engram" if used else ""
             place = index - size + 2
             with canvas.group(index * cell, y) if place < 1 else canvas.pick("token_real", place, index * cell, y):
@@ -96,7 +98,7 @@ def real_picture(ids, at: int, window, primes, rows, starts, layer: int, size: i
         left, wide = 0.0 if narrow else 56.0, 83.0
         for order in range(len(primes)):
             with canvas.group(0, y):
-                note = f"{primes[order][0]:,} rows and more for each head" if narrow else ""
+                note = f"{grouped(primes[order][0])} rows and more for each head" if narrow else ""
                 if narrow:
                     kit.heading(canvas, 0, 0, f"{order + 2}-gram", note)
                 else:
@@ -111,15 +113,15 @@ def real_picture(ids, at: int, window, primes, rows, starts, layer: int, size: i
                 for head, (x, down) in enumerate(places):
                     index = order * heads + head
                     part = (rows[index] - starts[index]) / primes[order][head]
-                    canvas.text(x + wide / 2, down + 18, f"{rows[index]:,}", size=SMALL)
+                    canvas.text(x + wide / 2, down + 18, grouped(rows[index]), size=SMALL)
                     canvas.rect(round(x + 4 + (wide - 12) * part), down + 30, 4, 8, "k-selected", 1)
             y += 44 * -(-heads // columns) + 6
         canvas.height = y
         return canvas
 
     description = (
-        f"Compressed ids {', '.join(map(str, ids))}; the window at position {at + 1} holds, newest first, "
-        f"{', '.join(map(str, window))}. Layer {layer} reads {len(rows)} rows, the first at {rows[0]:,}."
+        f"Compressed ids {', '.join(map(grouped, ids))}; the window at position {at + 1} holds, newest first, "
+        f"{', '.join(map(grouped, window))}. Layer {layer} reads {len(rows)} rows, the first at {grouped(rows[0])}."
     )
     raw = {"window": window, "rows": rows, "primes": primes, "sum": sum(map(sum, primes))}
     return draw(paint, "Rows at the released size", description, raw)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed, percent
 
 from .engram_sentence_drawing import sentence_picture
 from .engram_words import WIDTH, Read, read
@@ -62,7 +62,7 @@ def _words(run: Read, at: int) -> str:
         )
     best = int(np.argmax(run.gates[at]))
     return said + (
-        f"Stream {best} lets most of the value in, {show(100 * float(run.gates[at, best]), 3)} %. "
+        f"Stream {best} lets most of the value in, {percent(float(run.gates[at, best]), digits=3)}. "
         f"Agreement is √{WIDTH} times the cosine of the angle between state and "
         "key, but for gains close to 1."
     )

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed, grouped, show
 from deepseek_edu.reference import engram
 
 from .engram_toys_drawing import gate_picture, hash_picture, packed_picture
@@ -97,7 +97,7 @@ def _hash_words(named: list[list[str]], both: list, mixed: str) -> str:
     elif both:
         words += "Head 2 does not help: both halves are the same, and nothing behind them can tell the groups apart. "
     rule = (
-        "This is the model's rule: products joined by XOR, then a remainder. In the model all heads share one mixed "
+        "This is the model’s rule: products joined by XOR, then a remainder. In the model all heads share one mixed "
         "number and differ in their prime."
         if mixed == "xor"
         else "The toy adds; the model joins products by XOR. Order matters in both, because each place has a factor of "
@@ -131,8 +131,9 @@ def gate_view(numbers: tuple[float, ...], aimed: float) -> View:
     prose = Prose(
         f"{_list(state)} + {fixed(gate, 2)} · {_list(value)} = {_list(after)}. The gate only moves along the dashed "
         "line: it makes a row louder or quieter. A wrong row, read through a collision, stays wrong; the best a gate "
-        f"can do is to keep it out. At a width of {width:,} the agreement is √{width:,} times the cosine of the angle, "
-        f"so {fixed(angle, 1)}° is enough. The signed root keeps such large numbers from saturating the sigmoid."
+        f"can do is to keep it out. At a width of {grouped(width)} the agreement is √{grouped(width)} times the "
+        f"cosine of the angle, so {fixed(angle, 1)}° is enough. The signed root keeps such large numbers from "
+        "saturating the sigmoid."
     )
     summary = (
         f"State {_list(state)} plus gate {fixed(gate, 2)} times value {_list(value)} is {_list(after)}; the gate comes "

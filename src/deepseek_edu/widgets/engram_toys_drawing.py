@@ -6,7 +6,7 @@ import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import linear, nice_ticks
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed, grouped, show
 
 
 def hash_picture(groups, found, start, read, sign: str, size: int) -> Picture:
@@ -33,7 +33,7 @@ def hash_picture(groups, found, start, read, sign: str, size: int) -> Picture:
                 y += kit.heading(canvas, 0, 0, f"Head {head + 1}", rule)
             for group, (name, first, second) in enumerate(groups):
                 shared = rows.count(rows[group]) > 1
-                formula = f"{multiplier}·{first} {sign} {second} = {sums[group]}"
+                formula = f"{multiplier}·{first} {sign} {second} = {grouped(sums[group])}"
                 style = "k-error" if shared else "k-changed" if moved[head][group] else "k-engram"
                 y = _track(canvas, y, name, formula, rows[group], size, style)
             y += 8

@@ -3,7 +3,7 @@
 Mechanism: `reference.comparison`. The scores are the report's (table 1, page 24), the claims and the checklist ours.
 """
 
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed, grouped, percent, show
 from deepseek_edu.reference import comparison
 
 from .contract import Choice, Slider, Text, Toggle, View, widget
@@ -23,8 +23,8 @@ DRAFT = {
 }
 SAMPLES = {
     "question": ("", "Does it score higher on MGSM than V4-Flash-Base when prompts are in Swahili?"),
-    "plan": ("", "5 runs with different seeds; same prompts and settings; 2,500 questions."),
-    "measure": ("", "Mean accuracy and its 95 % interval over the runs."),
+    "plan": ("", f"5 runs with different seeds; same prompts and settings; {grouped(2500)} questions."),
+    "measure": ("", f"Mean accuracy and its {percent(0.95)} interval over the runs."),
     "rule": ("", "If the interval of the difference lies above 1 point, yes; otherwise undecided."),
 }
 
@@ -67,7 +67,7 @@ def evidence(
         len(QUESTIONS) - 1,
         1,
         "Suppose each benchmark had",
-        names=tuple(f"{count:,} questions" for count in QUESTIONS),
+        names=tuple(f"{grouped(count)} questions" for count in QUESTIONS),
         help="An assumption of yours: the table does not say how many.",
         when={**IN_ROWS, "stage": "chance"},
     ) = 3,
@@ -140,7 +140,7 @@ def _rows(stage: str, up: str, other: str, level: float, questions: int) -> View
 
 
 def _percent(before: float, after: float) -> str:
-    return f"{fixed(100 * comparison.error_reduction(before, after), 0)}\u00a0%"
+    return percent(comparison.error_reduction(before, after))
 
 
 def _prediction(picture, up: str, other: str) -> View:
@@ -179,8 +179,8 @@ def _chance(picture, counts: dict[str, int], gaps: dict, band: dict, questions: 
     )
     names = ", ".join(NAMES[key] for key in beyond) or "none"
     words = (
-        f"With {questions:,} questions in each benchmark, another draw of questions moves a difference by at most "
-        f"the band in 95 of 100 draws. Beyond it: {names}. Both models answered the same questions, which mostly "
+        f"With {grouped(questions)} questions in each benchmark, another draw of questions moves a difference by at "
+        f"most the band in 95 of 100 draws. Beyond it: {names}. Both models answered the same questions, which mostly "
         "makes the true band narrower; the table does not hold what is needed to compute it."
     )
     coins = (
@@ -189,8 +189,8 @@ def _chance(picture, counts: dict[str, int], gaps: dict, band: dict, questions: 
         "of a second training run."
     )
     summary = (
-        f"With {questions:,} questions in each benchmark {len(beyond)} of {len(ROWS)} differences lie beyond what the "
-        f"draw of questions alone would do: {names}. Sign test over the rows: p = {show(p, 3)}."
+        f"With {grouped(questions)} questions in each benchmark {len(beyond)} of {len(ROWS)} differences lie beyond "
+        f"what the draw of questions alone would do: {names}. Sign test over the rows: p = {show(p, 3)}."
     )
     return View((picture, metrics, Prose(words), Prose(coins)), summary)
 

@@ -8,7 +8,7 @@ of evidence it would need.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from deepseek_edu.drawing.numbers import fixed
+from deepseek_edu.drawing.numbers import fixed, percent
 from deepseek_edu.reference import comparison
 
 BEFORE, AFTER = "V4-Flash-Base", "V4.1-Flash-Base"
@@ -85,8 +85,8 @@ def _all_went_up() -> tuple[bool, str]:
 
 def _fewer_errors() -> tuple[bool, str]:
     share = comparison.error_reduction(*scores("mmlu-pro"))
-    before, after = (fixed(100 - score, 1) for score in scores("mmlu-pro"))
-    return round(share, 2) == 0.18, f"Wrong answers: {before} % and {after} %, {100 * share:.0f} % fewer."
+    before, after = (percent(1 - score / 100, 1) for score in scores("mmlu-pro"))
+    return round(share, 2) == 0.18, f"Wrong answers: {before} and {after}, {percent(share)} fewer."
 
 
 def _fewer_parameters() -> tuple[bool, str]:
@@ -114,8 +114,8 @@ CLAIMS: Mapping[str, Claim] = {
         lambda: _row("bigcodebench"),
     ),
     "c4": Claim(
-        "18 % fewer wrong answers on MMLU-Pro",
-        "On MMLU-Pro it gives about 18 % fewer wrong answers.",
+        f"{percent(0.18)} fewer wrong answers on MMLU-Pro",
+        f"On MMLU-Pro it gives about {percent(0.18)} fewer wrong answers.",
         ("scores",),
         _fewer_errors,
     ),

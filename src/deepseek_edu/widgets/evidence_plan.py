@@ -70,5 +70,5 @@ def checked(fields: Mapping[str, str]) -> list[tuple[Check, str]]:
     found = []
     for check in CHECKS:
         match = re.search(check.pattern, fields[check.field].strip(), re.IGNORECASE)
-        found.append((check, " ".join(match[0].split()) if match else ""))
+        found.append((check, re.sub(r"[ \t\n]+", " ", match[0]).strip() if match else ""))
     return found

@@ -6,12 +6,11 @@ a layer's block changes every value after it.
 """
 
 from deepseek_edu import accounting
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import counted, grouped, percent
 
 from .contract import Choice, Numbers, Slider, View, widget
 from .explorer_facts import amount, config_of
 from .explorer_inside import prefill_picture, values_picture
-from .explorer_layout import thousands
 from .explorer_map import Marks, map_picture
 from .explorer_tour import TOUR, tour_view
 from .explorer_trace import new_token, prompt_token
@@ -67,7 +66,7 @@ def explorer(
         20,
         1,
         "Prompt length",
-        names=tuple(f"{thousands(n)} token{'s' * (n > 1)}" for n in LENGTHS),
+        names=tuple(counted(n, "token") for n in LENGTHS),
         when={"look": "layer", "model": "v41", "phase": "prefill"},
     ) = 12,
     step: Slider(1, 4, 1, "Step", look="steps", names=TOUR, when={"look": "tour"}) = 1,
@@ -121,12 +120,10 @@ def _prefill(tokens: int) -> list:
     return [
         prefill_picture(counts, tokens),
         Prose(
-            f"All layers for {thousands(tokens)} tokens: {layers} · N = {thousands(plain)}. With the decoder for "
-            "the last "
-            f"{window} only: {first} · N + {layers - first} · min(N, {window}) = {thousands(short)}, "
-            f"{show(100 * short / plain, 3)} % of it. A token of a long prompt meets {amount(prefill, 3)} "
-            "parameters, a "
-            f"decoded token {amount(decode, 3)}: “8B / 16B active” depends on the phase."
+            f"All layers for {counted(tokens, 'token')}: {layers} · N = {grouped(plain)}. With the decoder for "
+            f"the last {window} only: {first} · N + {layers - first} · min(N, {window}) = {grouped(short)}, "
+            f"{percent(short / plain, digits=3)} of it. A token of a long prompt meets {amount(prefill, 3)} "
+            f"parameters, a decoded token {amount(decode, 3)}: “8B / 16B active” depends on the phase."
         ),
         Prose(LIMITS, "warn"),
     ]

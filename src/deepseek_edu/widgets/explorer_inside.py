@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
-from deepseek_edu.drawing.numbers import show
-
-from .explorer_layout import thousands
+from deepseek_edu.drawing.numbers import counted, grouped, show
 
 
 @dataclass(frozen=True)
@@ -40,17 +38,17 @@ def boxes(config, plan) -> list[Box]:
     group = "1 per token" if plan.ratio == 1 else f"1 per {plan.ratio} tokens"
     first = Box("Engram", f"{rows} rows of {c.engram_head_dim}", "engram", "engram", plan.engram is not None)
     if v4:
-        first = Box("Streams", f"{c.hc_mult} × {c.dim}", "mhc", "hidden")
-    collapse = Box("Collapse", f"{c.hc_mult} × {c.dim} to {c.dim}", "mhc", "hidden")
-    expand = Box("Expand", f"back to {c.hc_mult} × {c.dim}", "mhc", "hidden")
+        first = Box("Streams", f"{c.hc_mult} × {grouped(c.dim)}", "mhc", "hidden")
+    collapse = Box("Collapse", f"{c.hc_mult} × {grouped(c.dim)} to {grouped(c.dim)}", "mhc", "hidden")
+    expand = Box("Expand", f"back to {c.hc_mult} × {grouped(c.dim)}", "mhc", "hidden")
     return [
         first,
         collapse,
         Box("Query", f"{c.n_heads} heads of {c.head_dim}", "attention"),
         Box("Compressor", group if makes else "none here", "compressor", "global", makes),
-        Box("Indexer", f"picks {c.index_topk}" if chooses else "none here", "indexer", "selected", chooses),
+        Box("Indexer", f"picks {grouped(c.index_topk)}" if chooses else "none here", "indexer", "selected", chooses),
         Box("Attention", f"reads {read}" + (f" + {c.dspark_block_size}" if draft else ""), "attention", "local"),
-        Box("Output", f"{c.o_groups} × {c.o_lora_rank} to {c.dim}", "attention"),
+        Box("Output", f"{c.o_groups} × {grouped(c.o_lora_rank)} to {grouped(c.dim)}", "attention"),
         expand,
         collapse,
         Box(
@@ -110,15 +108,15 @@ def prefill_picture(counts: dict[str, int], prompt: int) -> Picture:
 
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 84)
-        y = kit.heading(canvas, 0, 0, "Layers × tokens of this prefill", f"prompt of {thousands(prompt)} tokens")
+        y = kit.heading(canvas, 0, 0, "Layers × tokens of this prefill", f"prompt of {counted(prompt, 'token')}")
         items = [
-            (name.capitalize(), count, thousands(count), "k-parameters" if index else "k-negative")
+            (name.capitalize(), count, grouped(count), "k-parameters" if index else "k-negative")
             for index, (name, count) in enumerate(counts.items())
         ]
         canvas.height = kit.bars(canvas, 0, y + 2, width, items, 126) + 2
         return canvas
 
-    words = "; ".join(f"{name}: {thousands(count)}" for name, count in counts.items())
+    words = "; ".join(f"{name}: {grouped(count)}" for name, count in counts.items())
     return draw(paint, "Work of a prefill", f"Two bars. {words}.", dict(counts))
 
 
@@ -191,11 +189,19 @@ def _strip(canvas: Canvas, shown: Shown) -> None:
         top = max(map(abs, shown.values), default=1.0) or 1.0
         strengths = [round(abs(value) / top, 1) for value in shown.values]
         kind = "" if shown.kind == "selected" else shown.kind
-        kit.cells(canvas, 0, 0, shown.words, cell, 28, kind, strengths if kind else ())
+        inside = _fits(shown, cell)
+        kit.cells(canvas, 0, 0, shown.words if inside else [""] * count, cell, 28, kind, strengths if kind else ())
+        for index, word in enumerate(() if inside else shown.words):
+            canvas.text((index + 0.5) * cell, 41, word, "k-muted", size=SMALL) if word else None
     else:
         kit.heat(canvas, 0, 0, [_steps(shown.values)], cell, shown.kind, 1.0, 28)
     for index in shown.marks:
         kit.ring(canvas, index * cell + 1, 0, cell - 2, 28, "k-selected", 2.5)
+
+
+def _fits(shown: Shown, cell: float) -> bool:
+    """Whether the words have room in their cells; if not they stand below."""
+    return all(kit.text_width(word, SMALL) <= cell - 2 for word in shown.words)
 
 
 def _columns(canvas: Canvas, shown: Shown) -> None:

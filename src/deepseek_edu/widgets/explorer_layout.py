@@ -153,12 +153,3 @@ def _parts(plans: list, limit: int) -> list[list]:
     count = -(-len(plans) // limit)
     size = -(-len(plans) // count)
     return [plans[i : i + size] for i in range(0, len(plans), size)]
-
-
-def thousands(value: int) -> str:
-    """An integer with thin spaces between groups of three digits.
-
-    >>> thousands(129280).replace("\u00a0", " "), thousands(96)
-    ('129 280', '96')
-    """
-    return f"{value:,}".replace(",", "\u00a0")

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
+from deepseek_edu.drawing.numbers import counted, grouped
 
-from .explorer_layout import CELL, CHIP, CHOICE, GAP, PLUG, Layout, Row, Span, choices, memories, thousands
+from .explorer_layout import CELL, CHIP, CHOICE, GAP, PLUG, Layout, Row, Span, choices, memories
 from .memo import remembered
 
 
@@ -202,14 +203,14 @@ def _engrams(canvas: Canvas, row: Row) -> None:
 
 def _ends(canvas: Canvas, layout: Layout, phase: str) -> None:
     c = layout.config
-    size = f"{thousands(c.vocab_size)} × {thousands(c.dim)}"
+    size = f"{grouped(c.vocab_size)} × {grouped(c.dim)}"
     kit.box(canvas, *layout.end("embedding"), "Embedding", size, "parameters")
     if c.vision_n_layers:
         kit.box(
             canvas,
             *layout.end("vision"),
             "Vision tower",
-            f"{c.vision_n_layers} layer{'s' * (c.vision_n_layers > 1)}",
+            counted(c.vision_n_layers, "layer"),
             "parameters",
         )
         (x, y, _, height), (_, _, reach, _) = layout.end("vision"), layout.end("embedding")

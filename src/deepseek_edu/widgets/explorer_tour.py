@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from deepseek_edu import accounting
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import grouped, percent, show
 
 from .explorer_facts import amount, config_of, key_of, spans
-from .explorer_layout import plans_of, thousands
+from .explorer_layout import plans_of
 from .explorer_map import Marks, map_picture
 from .parts import Metric, Metrics, View
 
@@ -50,12 +50,12 @@ def _input(config) -> Told:
     )
     metrics = (
         Metric(
-            f"Layers × tokens, prompt of {thousands(_PROMPT)}",
+            f"Layers × tokens, prompt of {grouped(_PROMPT)}",
             short,
-            thousands(short),
-            note=f"{thousands(plain)} without skipping",
+            grouped(short),
+            note=f"{grouped(plain)} without skipping",
         ),
-        Metric("Share", short / plain, f"{show(100 * short / plain, 3)} %", note="a proxy, not time"),
+        Metric("Share", short / plain, percent(short / plain, digits=3), note="a proxy, not time"),
         Metric(
             "Activated by a prompt token", active, amount(active, 3), note="a decoded token meets about twice as many"
         ),
@@ -82,9 +82,9 @@ def _context(config) -> Told:
             "Global KV", grows, show(grows), "B per token", note=f"{len(owners)} of {config.n_layers} layers keep it"
         ),
         Metric(
-            f"Entries read at {thousands(_FAR)}",
+            f"Entries read at {grouped(_FAR)}",
             read,
-            thousands(read),
+            grouped(read),
             note=f"{config.window_size} of the window, {config.index_topk} chosen",
         ),
     )
@@ -119,7 +119,7 @@ def _output(config) -> Told:
     targets = config.dspark_target_layer_ids
     draft = accounting.total_parameters(config, "draft")
     text = (
-        f"A new token runs through all {config.n_layers} layers; the head gives {thousands(config.vocab_size)} "
+        f"A new token runs through all {config.n_layers} layers; the head gives {grouped(config.vocab_size)} "
         "logits. From the "
         f"streams entering layers {spans(targets)} the draft stages propose {config.dspark_block_size} tokens, "
         "which the model then "

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import grouped, show
 from deepseek_edu.reference import dspark, window
 
 from .explorer_facts import config_of
 from .explorer_inside import Shown
-from .explorer_layout import plans_of, thousands
+from .explorer_layout import plans_of
 from .explorer_walk import EARLIER, EARLY, LATE, NEW, Stop, Walk
 from .memo import remembered
 
@@ -57,13 +57,13 @@ def _encoder_stops(walk: Walk) -> tuple[Stop, ...]:
             NEW[0],
             "embedding",
             f"Token id {walk.token} at position {walk.position} becomes row {walk.token} of the embedding.",
-            (_vector(f"Embedding row {walk.token}", walk.embedding, thousands(flash.dim)),),
+            (_vector(f"Embedding row {walk.token}", walk.embedding, grouped(flash.dim)),),
         ),
         Stop(
             NEW[1],
             "embedding",
             "The row is copied to four residual streams. They are equal now and drift apart later.",
-            tuple(_vector(f"Stream {s}", streams[0, s], thousands(flash.dim)) for s in range(c.hc_mult)),
+            tuple(_vector(f"Stream {s}", streams[0, s], grouped(flash.dim)) for s in range(c.hc_mult)),
         ),
         _attention_stop(walk, 0, NEW[2], "Layer 0 reads the window only: the last positions, its own included."),
         _experts_stop(walk, 0, NEW[3]),
@@ -78,11 +78,11 @@ def _encoder_stops(walk: Walk) -> tuple[Stop, ...]:
                 _vector(
                     f"Entry {pair} of layer 1, as read back",
                     walk.cache.entries[1].read(np.array([pair])),
-                    thousands(flash.head_dim),
+                    grouped(flash.head_dim),
                     "global",
                 ),
                 _vector(
-                    "Its index key", walk.cache.index_keys[1].read()[pair], thousands(flash.index_head_dim), "global"
+                    "Its index key", walk.cache.index_keys[1].read()[pair], grouped(flash.index_head_dim), "global"
                 ),
             ),
             writes=(1,),
@@ -97,12 +97,12 @@ def _encoder_stops(walk: Walk) -> tuple[Stop, ...]:
             "layer-3",
             f"Layer 3 begins the decoder. From the output of the encoder it makes entry {walk.position}, the only "
             "thing of this "
-            "token that the decoder's layers will read from its global memory.",
+            "token that the decoder’s layers will read from its global memory.",
             (
                 _vector(
                     f"Entry {walk.position} of layer 3, as read back",
                     walk.cache.entries[3].read(np.array([walk.position])),
-                    thousands(flash.head_dim),
+                    grouped(flash.head_dim),
                     "global",
                 ),
             ),
@@ -132,7 +132,7 @@ def _decoder_stops(walk: Walk, logits: np.ndarray, following: int, draft: dspark
                     walk.position + 1,
                     pool,
                     f"{size} entries",
-                    f"{thousands(flash.candidate_topk_blocks * flash.candidate_block_size)} entries",
+                    f"{grouped(flash.candidate_topk_blocks * flash.candidate_block_size)} entries",
                 ),
             ),
             reads=(3, 3, 3),
@@ -147,7 +147,7 @@ def _decoder_stops(walk: Walk, logits: np.ndarray, following: int, draft: dspark
             "Layers 6 and 7 reuse the choice of layer 5. The mean of the streams entering the last layers is kept "
             "for the drafter.",
             (
-                _vector("Mean of the streams entering layer 7", mean, thousands(flash.dim)),
+                _vector("Mean of the streams entering layer 7", mean, grouped(flash.dim)),
                 *_streams(walk.streams, flash),
             ),
         ),
@@ -161,7 +161,7 @@ def _decoder_stops(walk: Walk, logits: np.ndarray, following: int, draft: dspark
                 Shown(
                     "The eight largest logits, by token id",
                     f"{c.vocab_size} logits",
-                    thousands(flash.vocab_size),
+                    grouped(flash.vocab_size),
                     tuple(float(v) for v in logits[best]),
                     "hidden",
                     (0,),
@@ -178,7 +178,7 @@ def _decoder_stops(walk: Walk, logits: np.ndarray, following: int, draft: dspark
                 Shown(
                     "Drafted token ids",
                     str(c.dspark_block_size),
-                    thousands(flash.dspark_block_size),
+                    grouped(flash.dspark_block_size),
                     tuple(1.0 for _ in draft.ids[1:]),
                     "hidden",
                     (),
@@ -187,7 +187,7 @@ def _decoder_stops(walk: Walk, logits: np.ndarray, following: int, draft: dspark
                 Shown(
                     "Confidence of each",
                     str(c.dspark_block_size),
-                    thousands(flash.dspark_block_size),
+                    grouped(flash.dspark_block_size),
                     tuple(float(v) for v in sure),
                     "hidden",
                     (),
@@ -199,7 +199,7 @@ def _decoder_stops(walk: Walk, logits: np.ndarray, following: int, draft: dspark
 
 
 def _streams(streams: np.ndarray, flash) -> tuple[Shown, ...]:
-    return tuple(_vector(f"Stream {s} after the last layer", streams[0, s], thousands(flash.dim)) for s in (0, 1))
+    return tuple(_vector(f"Stream {s} after the last layer", streams[0, s], grouped(flash.dim)) for s in (0, 1))
 
 
 def _marked(name: str, count: int, marks, tiny: str, real: str, first: int = 0) -> Shown:
@@ -219,7 +219,7 @@ def _picks(name: str, walk: Walk, layer: int) -> Shown:
     return Shown(
         name,
         f"{(chosen >= 0).sum()} of {count} entries",
-        f"{flash.index_topk} of up to {thousands(flash.max_positions // plan.ratio)}",
+        f"{flash.index_topk} of up to {grouped(flash.max_positions // plan.ratio)}",
         scores,
         "global",
         tuple(int(m) for m in chosen[chosen >= 0]),
@@ -242,7 +242,7 @@ def _attention_stop(walk: Walk, layer: int, name: str, text: str) -> Stop:
             len(positions),
             (),
             f"{len(positions)} positions",
-            thousands(flash.window_size),
+            grouped(flash.window_size),
             int(positions[0]),
         )
     ]
@@ -250,9 +250,9 @@ def _attention_stop(walk: Walk, layer: int, name: str, text: str) -> Stop:
     if plan.ratio:
         rows.append(_picks("Entries it reads, in frames over their index scores", walk, plan.chooser))
     shown = (
-        _vector("Input of the attention", seen["u"], thousands(flash.dim)),
+        _vector("Input of the attention", seen["u"], grouped(flash.dim)),
         *rows,
-        _vector("Output of the attention", seen["y"], thousands(flash.dim)),
+        _vector("Output of the attention", seen["y"], grouped(flash.dim)),
     )
     return Stop(name, f"layer-{layer}", text, shown, reads=(layer, plan.owner, plan.chooser) if plan.ratio else None)
 
@@ -270,13 +270,13 @@ def _experts_stop(walk: Walk, layer: int, name: str) -> Stop:
             Shown(
                 "Router scores",
                 f"{len(scores)} experts",
-                thousands(flash.n_routed_experts),
+                grouped(flash.n_routed_experts),
                 scores,
                 "parameters",
                 chosen,
                 tuple(show(v, 2) for v in scores),
             ),
-            _vector("Output of the experts", seen["z"], thousands(flash.dim)),
+            _vector("Output of the experts", seen["z"], grouped(flash.dim)),
         ),
     )
 
@@ -300,7 +300,7 @@ def _engram_stop(walk: Walk, layer: int, name: str) -> Stop:
                 (),
                 tuple(map(str, rows)),
             ),
-            *(_vector(f"Added to stream {s}", seen["added"][0, s], thousands(flash.dim), "engram") for s in (0, 1)),
+            *(_vector(f"Added to stream {s}", seen["added"][0, s], grouped(flash.dim), "engram") for s in (0, 1)),
         ),
     )
 

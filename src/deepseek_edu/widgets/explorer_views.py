@@ -3,7 +3,7 @@
 import math
 
 from deepseek_edu import accounting
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import counted, grouped, show
 
 from .explorer_facts import (
     CONTEXTS,
@@ -25,7 +25,7 @@ from .explorer_facts import (
     spans,
 )
 from .explorer_inside import inside_picture
-from .explorer_layout import plans_of, thousands
+from .explorer_layout import plans_of
 from .explorer_map import Marks, map_picture
 from .explorer_parts import PARTS
 from .memo import remembered
@@ -63,14 +63,14 @@ def _layer(model: str, plan, phase: str, control: str) -> tuple[list, str]:
         )
     if plan.pool == "source":
         size = c.candidate_topk_blocks * c.candidate_block_size
-        what += f" It also keeps a pool of {thousands(size)} candidates for each query."
+        what += f" It also keeps a pool of {grouped(size)} candidates for each query."
     if plan.pool == "restricted":
         what += f" It looks only inside the pool of layer {c.candidate_source_layer}."
     counts = accounting.layer_parameters(c, plan)
     grows = accounting.caches.global_bytes_by_layer(c).get(plan.index, 0.0)
     window = accounting.window_bytes(c)["backbone"] // c.n_layers
     memory = "its window" if plan.owner is None else "its own" if own else f"layer {plan.owner}"
-    count = f"{len(others)} other layer{'s' * (len(others) != 1)}"
+    count = counted(len(others), "other layer")
     read_by = count if others else "no other layer"
     total, active = sum(counts.values()), activated(c, plan)
     items = [
@@ -78,14 +78,14 @@ def _layer(model: str, plan, phase: str, control: str) -> tuple[list, str]:
         Metric("Its memory is read by", len(others), read_by, note=spans(others)),
         Metric("Parameters", total, amount(total), note=f"a token meets {amount(active)}"),
         Metric(
-            "Global KV", grows, show(round(grows, 1), 5), "B per token", note=f"and a window of {thousands(window)} B"
+            "Global KV", grows, show(round(grows, 1), 5), "B per token", note=f"and a window of {grouped(window)} B"
         ),
     ]
     for context in () if draft else CONTEXTS:
         read, scored = (f(c, plan, context) for f in (accounting.work.entries_read, accounting.work.entries_scored))
-        note = f"reads {thousands(read)} entries" + (f", scores {thousands(scored)}" if scored else "")
+        note = f"reads {grouped(read)} entries" + (f", scores {grouped(scored)}" if scored else "")
         work = flops(c, plan, context)
-        items.append(Metric(f"FLOPs at {thousands(context)}", work, cost(work), note=note))
+        items.append(Metric(f"FLOPs at {grouped(context)}", work, cost(work), note=note))
     when = runs(c, plan, phase)
     often = when if draft else f"for {when}" if ":" not in when else f"for its {when}"
     of_prompt = " of the prompt" if phase == "prefill" and c.generation != "v4" and not draft else ""
@@ -98,14 +98,13 @@ def _layer(model: str, plan, phase: str, control: str) -> tuple[list, str]:
         _shapes_table(model, plan),
         _all_layers(model),
     ]
-    memory_words = (
-        f"It reads {memory}; {read_by} read{'s' * (read_by[:2] in ('no', '1 '))} its entries." if plan.ratio else ""
+    said = [f"{name}, {NAMES[model]}, {phase}: {what}"]
+    if plan.ratio:
+        said.append(f"It reads {memory}; {read_by} read{'s' * (read_by[:2] in ('no', '1 '))} its entries.")
+    said.append(
+        f"{amount(total)} parameters, {amount(active)} of them for a token; {show(round(grows, 1), 5)} bytes per token."
     )
-    summary = (
-        f"{name}, {NAMES[model]}, {phase}: {what} {memory_words} {amount(total)} parameters, "
-        f"{amount(active)} of them for a token; {show(round(grows, 1), 5)} bytes per token."
-    )
-    return [part for part in parts if part is not None], " ".join(summary.split())
+    return [part for part in parts if part is not None], " ".join(said)
 
 
 @remembered(2)
@@ -155,7 +154,7 @@ def _raw(config, plan, others: tuple[int, ...]) -> dict:
 def _part(model: str, name: str, phase: str, control: str) -> tuple[list, str]:
     config, part = config_of(model), PARTS[model][name]
     plans = [plan for plan in plans_of(config) if part.has(plan)]
-    text = part.text.format(**{key: thousands(v) if type(v) is int else v for key, v in config.to_dict().items()})
+    text = part.text.format(**{key: grouped(v) if type(v) is int else v for key, v in config.to_dict().items()})
     table = accounting.parameters(config)[part.counted[0]]
     count = sum(table.get(component, 0) for component in part.counted[1])
     everywhere = len([plan for plan in plans if plan.side != "draft"]) == config.n_layers
@@ -167,11 +166,7 @@ def _part(model: str, name: str, phase: str, control: str) -> tuple[list, str]:
         memories=tuple(p.index for p in plans) if name == "compressor" else (),
     )
     where = spans(plan.index for plan in plans if plan.side != "draft")
-    items = [
-        Metric(
-            "Found in", len(plans), f"{len(plans)} layer{'s' * (len(plans) != 1)}" if plans else "one place", note=where
-        )
-    ]
+    items = [Metric("Found in", len(plans), counted(len(plans), "layer") if plans else "one place", note=where)]
     if count:
         items.append(
             Metric(
@@ -185,7 +180,7 @@ def _part(model: str, name: str, phase: str, control: str) -> tuple[list, str]:
         work = accounting.decode_work(config, context)
         total = 2 * sum(w.multiply_adds for w in work if w.component in part.work)
         if total:
-            items.append(Metric(f"FLOPs at {thousands(context)}", total, cost(total), note="of a decoded token"))
+            items.append(Metric(f"FLOPs at {grouped(context)}", total, cost(total), note="of a decoded token"))
     words = f"{config.n_layers} layers in rows; those with this part are marked."
     raw = {"part": name, "layers": [plan.index for plan in plans], "parameters": count}
     parts = [
@@ -203,12 +198,12 @@ def _shapes_table(model: str, plan) -> Table | None:
     found = shapes(config_of(model), plan)
     if not found:
         return None
-    rows = tuple((name, " × ".join(map(str, shape)), math.prod(shape)) for name, shape in found.items())
+    rows = tuple((name, " × ".join(map(grouped, shape)), math.prod(shape)) for name, shape in found.items())
     return Table(
         "Shapes of its tensors, by released name (one expert stands for all)",
         ("Tensor", "Shape", "Numbers"),
         rows,
-        tuple(("", text, thousands(size)) for _, text, size in rows),
+        tuple(("", text, grouped(size)) for _, text, size in rows),
         folded=True,
     )
 
@@ -259,7 +254,7 @@ def _all_layers(model: str) -> Table:
                 amount(total),
                 amount(active),
                 show(round(grows, 1), 5),
-                thousands(far) if known else "–",
+                grouped(far) if known else "–",
                 cost(work) if known else "–",
                 "",
             )

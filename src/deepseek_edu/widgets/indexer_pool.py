@@ -7,6 +7,7 @@ own, only inside the pool. Scores are invented or drawn at random; sizes of the 
 import numpy as np
 
 from deepseek_edu.config import ModelConfig
+from deepseek_edu.drawing.numbers import counted, grouped, percent
 from deepseek_edu.reference import compressor, indexer
 
 from .indexer_examples import (
@@ -32,12 +33,8 @@ STEPS = (
     "6 Third layer",
 )
 FIRST_EXPONENT = 10
-CONTEXTS = tuple(f"{2**k:,}".replace(",", "\u00a0") for k in range(FIRST_EXPONENT, 21))
+CONTEXTS = tuple(grouped(2**k) for k in range(FIRST_EXPONENT, 21))
 ORDER = ("first", "second", "third")
-
-
-def _spaced(value: int) -> str:
-    return f"{value:,}".replace(",", "\u00a0")
 
 
 def _found(scores, seen: int, k: int, pool=None) -> Found:
@@ -81,7 +78,8 @@ def hierarchy(example: str, step: int, kept: int, seen: int) -> View:
         folded=True,
     )  # fmt: skip
     summary = (
-        f"{STEPS[step - 1][2:]}, {seen} of {count} positions readable, {kept} blocks in the pool. {' '.join(words)}"
+        f"{STEPS[step - 1][2:]}, {seen} of {count} positions readable, {counted(kept, 'block')} in the pool. "
+        f"{' '.join(words)}"
     )
     picture = hierarchy_picture(layers, step, pool, seen, newest, toy.chosen)
     return View((picture, metrics, *(Prose(text, "warn" if i else "") for i, text in enumerate(words)), table), summary)
@@ -136,9 +134,9 @@ def many(blocks: int, likeness: float) -> View:
     with_pool, without = POSITIONS + LATER * size, (1 + LATER) * POSITIONS
     metrics = Metrics(
         (
-            Metric("Candidates", size, note=f"{blocks} blocks of {BLOCK}", role="result"),
+            Metric("Candidates", size, note=f"{counted(blocks, 'block')} of {BLOCK}", role="result"),
             Metric("Found by later layers", " and ".join(map(str, found)), note=f"of their true Top-{TOP}, this query"),
-            Metric("Mean recall", mean, f"{100 * mean:.1f} %", note=f"{QUERIES} queries, both later layers"),
+            Metric("Mean recall", mean, percent(mean, 1), note=f"{QUERIES} queries, both later layers"),
             Metric("Keys scored", with_pool, note=f"{POSITIONS} + {LATER} × {size}; without a pool {without}"),
         ),
         "128 positions",
@@ -157,7 +155,7 @@ def many(blocks: int, likeness: float) -> View:
     )
     summary = (
         f"{blocks} of {POSITIONS // BLOCK} blocks make a pool of {size} of {POSITIONS} positions. The two later layers "
-        f"find {found[0]} and {found[1]} of their true {TOP}; mean recall over {QUERIES} queries is {100 * mean:.1f} %."
+        f"find {found[0]} and {found[1]} of their true {TOP}; mean recall over {QUERIES} queries is {percent(mean, 1)}."
     )
     return View((many_picture(layers, pool), recall_picture(curves, likeness, blocks), metrics, prose, note), summary)
 
@@ -179,22 +177,22 @@ def real(index: int) -> View:
     saved = 1 - total / free
     metrics = Metrics(
         (
-            Metric("Pool at most", most, _spaced(most), note=f"{_spaced(blocks)} blocks × {size} entries"),
+            Metric("Pool at most", most, grouped(most), note=f"{grouped(blocks)} blocks × {size} entries"),
             Metric(
                 "All choosing layers",
                 total,
-                _spaced(total),
+                grouped(total),
                 unit="keys",
-                note=f"without a pool {_spaced(free)}",
+                note=f"without a pool {grouped(free)}",
                 role="result",
             ),
-            Metric("Saved by the pool", saved, f"{100 * saved:.1f} %"),
+            Metric("Saved by the pool", saved, percent(saved, 1)),
             Metric("Then read", min(source[4], config.index_topk), note=f"Top-{config.index_topk}, in every layer"),
         ),
         "Real sizes",
     )  # fmt: skip
     prose = Prose(
-        f"Up to {_spaced(most)} entries the pool is everything, and the result is exact. Beyond that the work of later "
+        f"Up to {grouped(most)} entries the pool is everything, and the result is exact. Beyond that the work of later "
         f"layers stays constant, while layer {source[0]} still scans the full range, and so do the "
         f"{len(rows) - len(later) - 1} encoder layers that choose, over half as many entries. Each key meets "
         f"{config.index_n_heads} heads. These are counts, not times."
@@ -203,12 +201,12 @@ def real(index: int) -> View:
         "Keys scored for one new token",
         ("Layer", "Mode", "Ratio", "Readable", "Scored", "Read"),
         tuple(rows),
-        tuple(tuple(_spaced(v) if isinstance(v, int) else v for v in row) for row in rows),
+        tuple(tuple(grouped(v) if isinstance(v, int) else v for v in row) for row in rows),
         folded=True,
     )
     summary = (
-        f"At {CONTEXTS[index]} tokens layer {source[0]} scores {_spaced(source[4])} keys and each of {len(later)} "
-        f"later layers {_spaced(later[0][4])}; all choosing layers together score "
-        f"{_spaced(total)}, without a pool {_spaced(free)}."
+        f"At {CONTEXTS[index]} tokens layer {source[0]} scores {grouped(source[4])} keys and each of {len(later)} "
+        f"later layers {grouped(later[0][4])}; all choosing layers together score "
+        f"{grouped(total)}, without a pool {grouped(free)}."
     )
     return View((work_picture(rows, most), metrics, prose, table), summary)

@@ -6,7 +6,7 @@ import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import linear
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import counted, grouped, percent, show
 
 from .indexer_examples import BLOCK, LIKENESS, POSITIONS, QUERIES, TOP
 
@@ -197,7 +197,7 @@ def recall_picture(curves: dict, likeness: float, blocks: int) -> Picture:
             kit.heading(canvas, 0, 0, "Recall by pool size", note)
             for share in (0, 0.25, 0.5, 0.75, 1):
                 canvas.line(left, y(share), right, y(share), "k-grid")
-                canvas.text(left - 8, y(share) + 4, f"{100 * share:.0f} %", "k-muted", "end", SMALL)
+                canvas.text(left - 8, y(share) + 4, percent(share), "k-muted", "end", SMALL)
             for tick in range(0, most + 1, 8):
                 canvas.text(x(tick), bottom + 18, tick, "k-muted", size=SMALL)
             canvas.text(
@@ -220,7 +220,7 @@ def recall_picture(curves: dict, likeness: float, blocks: int) -> Picture:
 
     description = " ".join(
         f"Likeness {show(a)}: recall "
-        + ", ".join(f"{100 * curves[a][n - 1]:.0f} % with {n} blocks" for n in (1, 4, 8, 16, most))
+        + ", ".join(f"{percent(curves[a][n - 1])} with {counted(n, 'block')}" for n in (1, 4, 8, 16, most))
         + "."
         for a in LIKENESS
     )
@@ -248,12 +248,14 @@ def work_picture(rows, most: int) -> Picture:
                 if readable > scored:
                     canvas.rect(0, 5, full, 16, "k-box k-box--off", 2)
                 canvas.rect(0, 5, part, 16, "k-hidden", 2)
-                canvas.text(width - left, 17, f"{scored:,}".replace(",", "\u00a0"), "k-text--strong", "end")
+                canvas.text(width - left, 17, grouped(scored), "k-text--strong", "end")
             y += 29
         canvas.height = y + 2
         return canvas
 
-    description = " ".join(f"Layer {r[0]} ({r[1]}, ratio {r[2]}) scores {r[4]} of {r[3]} keys." for r in rows)
+    description = " ".join(
+        f"Layer {r[0]} ({r[1]}, ratio {r[2]}) scores {grouped(r[4])} of {grouped(r[3])} keys." for r in rows
+    )
     raw = {"layers": [list(row) for row in rows], "pool": most}
     return draw(paint, "Keys scored for one new token", description, raw)
 

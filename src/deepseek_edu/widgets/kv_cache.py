@@ -87,7 +87,7 @@ def kv_cache(
         EXPONENTS[-1],
         1,
         "Tokens before the new one",
-        names=tuple(f"{2**k:,}".replace(",", "\u00a0") for k in EXPONENTS),
+        names=tuple(grouped(2**k) for k in EXPONENTS),
         when=BYTES,
     ) = 7,
 ) -> View:
@@ -158,7 +158,7 @@ def _steps(steps: tuple[Step, ...], number: int, off: bool) -> View:
     named = "Prefill of " + ", ".join(map(str, now.ids)) if number == 1 else f"Decode of {now.ids[0]}"
     state = "cached logits equal those of the whole prefix" if now.equal else f"logits differ by up to {now.gap:.3f}"
     summary = (
-        f"{named}: {len(now.ids)} new, {now.first} reused, {now.nbytes} bytes in the cache; {state}. "
+        f"{named}: {len(now.ids)} new, {now.first} reused, {grouped(now.nbytes)} bytes in the cache; {state}. "
         f"{sum(passed for _, _, passed in results)} of 3 tests pass."
     )
     return View((steps_picture(steps, number), metrics, _said(steps, number, off), table), summary)

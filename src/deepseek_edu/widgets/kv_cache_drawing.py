@@ -1,6 +1,7 @@
 """Pictures of the `kv-cache` widget: which keys and values are new or reused, and how the two runs compare."""
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
+from deepseek_edu.drawing.numbers import grouped, percent
 from deepseek_edu.drawing.svg import FONT
 
 ROW = 34
@@ -12,7 +13,7 @@ def steps_picture(steps: tuple, number: int) -> Picture:
 
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
-        left = 70 if canvas.narrow else 132
+        left = 78 if canvas.narrow else 132
         side = 88 if canvas.narrow else 190
         cell = (width - left - side) // count
         with canvas.group():
@@ -57,7 +58,7 @@ def _head(canvas: Canvas, steps: tuple, number: int, left: float, cell: float, y
         canvas.text(0, y + 43, "id", "k-label", "start")
         kit.cells(canvas, left, y + 25, ids, cell, 28)
         side = left + len(ids) * cell + 12
-        canvas.text(side, y + 13, "cached against", "k-muted", "start", SMALL)
+        canvas.text(side, y + 13, "against the" if canvas.narrow else "cached against", "k-muted", "start", SMALL)
         canvas.text(side, y + 27, "whole prefix", "k-muted", "start", SMALL)
         canvas.text(0, y + 69, "position", "k-label", "start")
     for step in steps[:number]:
@@ -94,7 +95,7 @@ def _step(canvas, step, index: int, number: int, count: int, left: float, cell: 
             words = "equal" if step.equal else f"off by {step.gap:.2f}"
             canvas.text(side, y + 19, words, f"{'k-local' if step.equal else 'k-error'} k-text--strong", "start")
             if not canvas.narrow:
-                canvas.text(side + 90, y + 19, f"{step.nbytes} bytes", "k-muted", "start", SMALL)
+                canvas.text(side + 90, y + 19, f"{grouped(step.nbytes)} bytes", "k-muted", "start", SMALL)
     return y + ROW
 
 
@@ -106,7 +107,7 @@ def _attention(canvas, step, count: int, left: float, cell: float, y: float) -> 
         with canvas.group():
             short = name.split()[-1] if canvas.narrow else name
             canvas.text(0, y + 18, short, "k-label", "start")
-            words = [f"{100 * share:.0f}%" for share in taken] + [""] * (count - len(taken))
+            words = [percent(share) for share in taken] + [""] * (count - len(taken))
             shades = [min(1.0, share / 0.6) for share in taken] + [0.0] * (count - len(taken))
             kit.cells(canvas, left, y, words, cell, 26, "hidden", shades, off=range(len(taken), count))
         y += 32
@@ -124,27 +125,24 @@ def doubling_picture(sizes: tuple, bytes_: tuple, totals: dict) -> Picture:
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
         y = 0.0
-        behind = max(kit.text_width(_spaced(value)) for _, _, pair, _ in blocks for value in pair)
+        behind = max(kit.text_width(grouped(value)) for _, _, pair, _ in blocks for value in pair)
         for name, unit, pair, kind in blocks:
             with canvas.group():
                 y = kit.heading(canvas, 0, y, name, f"{unit}, × {pair[1] / pair[0]:.2f}")
             with canvas.group():
                 items = [
-                    (f"{_spaced(tokens)} tokens", float(value), _spaced(value), kind)
+                    (f"{grouped(tokens)} tokens", float(value), grouped(value), kind)
                     for tokens, value in zip(sizes, pair, strict=True)
                 ]
                 y = kit.bars(canvas, 0, y, width, items, 112 if canvas.narrow else 150, behind=behind) + 12
         canvas.height = y - 8
         return canvas
 
-    description = "; ".join(f"{name}: {pair[0]} and {pair[1]} {unit}" for name, unit, pair, _ in blocks) + "."
+    said = (f"{name}: {' and '.join(map(grouped, pair))} {unit}" for name, unit, pair, _ in blocks)
+    description = "; ".join(said) + "."
     raw = {
         "tokens": list(sizes),
         "bytes": list(bytes_),
         "work": {"cached": list(totals[True]), "whole": list(totals[False])},
     }
     return draw(paint, "Twice the context", description, raw)
-
-
-def _spaced(value: int) -> str:
-    return f"{value:,}".replace(",", "\u00a0")

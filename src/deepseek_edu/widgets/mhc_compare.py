@@ -11,7 +11,7 @@ import numpy as np
 
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
-from deepseek_edu.drawing.numbers import fixed
+from deepseek_edu.drawing.numbers import fixed, percent
 from deepseek_edu.reference import mhc, norms
 
 from .memo import remembered
@@ -88,9 +88,9 @@ def compare(shift: str, block: int) -> View:
     first, second = pairs[block - 1]
     metrics = Metrics(
         (
-            Metric("Output y differs by", outputs[block - 1], _percent(outputs[block - 1]), note="of its length"),
-            Metric("Streams after it differ by", streams[block - 1], _percent(streams[block - 1])),
-            Metric("Streams at the end", streams[-1], _percent(streams[-1]), role="error"),
+            Metric("Output y differs by", outputs[block - 1], percent(outputs[block - 1], 1), note="of its length"),
+            Metric("Streams after it differ by", streams[block - 1], percent(streams[block - 1], 1)),
+            Metric("Streams at the end", streams[-1], percent(streams[-1], 1), role="error"),
         ),
         f"Sub-block {block}",
     )
@@ -112,15 +112,12 @@ def compare(shift: str, block: int) -> View:
         )
     words += "The weights are the same, the results are not: a schedule is part of the model, not a setting."
     summary = (
-        f"On the same weights, sub-block {block} of {BLOCKS}: outputs differ by {_percent(outputs[block - 1])}, "
-        f"streams by {_percent(streams[block - 1])}; after the last one the streams differ by {_percent(streams[-1])}."
+        f"On the same weights, sub-block {block} of {BLOCKS}: outputs differ by {percent(outputs[block - 1], 1)}, "
+        f"streams by {percent(streams[block - 1], 1)}; after the last one the streams differ "
+        f"by {percent(streams[-1], 1)}."
     )
     picture = _picture(first, second, outputs, streams, block, shift)
     return View((picture, metrics, Prose(words, "warn" if shift == "abc" else "")), summary)
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
 
 
 def _picture(first: dict, second: dict, outputs: list[float], streams: list[float], block: int, shift: str) -> Picture:
@@ -150,9 +147,7 @@ def _picture(first: dict, second: dict, outputs: list[float], streams: list[floa
                 canvas.rect(4, 0, step - 8, 74, "k-ground", 3)
                 tall = 74 * value / top
                 canvas.rect(4, 74 - tall, step - 8, tall, "k-error", 3, 1 if index == block - 1 else 0.45)
-                canvas.text(
-                    step / 2, 90, f"{100 * value:.0f} %", "k-text--strong" if index == block - 1 else "", size=SMALL
-                )
+                canvas.text(step / 2, 90, percent(value), "k-text--strong" if index == block - 1 else "", size=SMALL)
                 canvas.text(step / 2, 106, index + 1, "k-muted", size=SMALL)
         with canvas.group((block - 1) * step, y):
             canvas.rect(1, -3, step - 2, 114, "k-mark", 4)
@@ -162,7 +157,7 @@ def _picture(first: dict, second: dict, outputs: list[float], streams: list[floa
     description = (
         f"Sub-block {block}. A of the original: {', '.join(fixed(float(v), 2) for v in first['a'])}; of the other run: "
         f"{', '.join(fixed(float(v), 2) for v in second['a'])}. Differences of the streams after each sub-block: "
-        f"{', '.join(_percent(v) for v in streams)}."
+        f"{', '.join(percent(v, 1) for v in streams)}."
     )
     names = ("a", "b", "c", "y")
     raw = {

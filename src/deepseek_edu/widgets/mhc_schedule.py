@@ -7,7 +7,7 @@ and otherwise read again once it does. What is counted this way is compared with
 
 from dataclasses import dataclass
 
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import counted, percent, show
 from deepseek_edu.reference import mhc
 
 from .mhc_timeline import schedule_picture
@@ -85,17 +85,17 @@ def schedule(streams: int, step: int) -> View:
             Metric(
                 "Of three kernels, the single pass moves",
                 totals["single pass"] / totals["three kernels"],
-                f"{100 * totals['single pass'] / totals['three kernels']:.0f} %",
+                percent(totals["single pass"] / totals["three kernels"]),
             ),
             Metric(
                 "Of two passes, it moves",
                 totals["single pass"] / totals["two passes"],
-                f"{100 * totals['single pass'] / totals['two passes']:.0f} %",
+                percent(totals["single pass"] / totals["two passes"]),
             ),
         ),
         "Numbers moved",
     )
-    of_streams = f"{streams} stream{'s' if streams > 1 else ''}"
+    of_streams = counted(streams, "stream")
     summary = (
         f"Step {step} of {STEPS} with {of_streams}: the original has collapsed {original.collapsed} of {TILES} tiles "
         f"and moved {show(original.total)}d numbers, the single pass {single.collapsed} and {show(single.total)}d."

@@ -7,7 +7,7 @@ runs. A bar shows while the A that a tile needs exists; a tile is collapsed only
 from collections.abc import Mapping, Sequence
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import counted, show
 
 _ROW = 26.0
 READS = ("read X", "read y", "read X′ again")
@@ -60,9 +60,7 @@ def schedule_picture(
         for one in lanes:
             y = _lane(canvas, y, one, *notes[one.name], time) + 18
         with canvas.group():
-            y = kit.heading(
-                canvas, 0, y, "Numbers moved per token", f"n = {streams} stream{'s' if streams > 1 else ''} of width d"
-            )
+            y = kit.heading(canvas, 0, y, "Numbers moved per token", f"n = {counted(streams, 'stream')} of width d")
         y = _traffic(canvas, y, lanes, totals)
         canvas.height = y + 4
         return canvas

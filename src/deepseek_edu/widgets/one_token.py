@@ -10,7 +10,7 @@ import numpy as np
 
 from deepseek_edu import accounting
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import show, shown
 
 from .contract import Choice, Numbers, Slider, View, widget
 from .one_token_drawing import Place, Quantity, digits, letter, stop_picture
@@ -230,7 +230,7 @@ def _side_by_side() -> Table:
             + ", ".join(map(str, c.dspark_target_layer_ids))),
         row("Images", lambda c: "yes" if c.vision_n_layers else "no"),
     )  # fmt: skip
-    text = tuple((name, *(show(v, 6) if isinstance(v, float) else str(v) for v in values)) for name, *values in rows)
+    text = tuple((name, *(show(v, 6) if isinstance(v, float) else shown(v) for v in values)) for name, *values in rows)
     return Table("What changed from V4-Flash to V4.1-Flash", ("", "V4-Flash", "V4.1-Flash"), rows, text)
 
 

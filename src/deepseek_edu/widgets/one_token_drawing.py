@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
-from deepseek_edu.drawing.numbers import fixed, grouped, show
+from deepseek_edu.drawing.numbers import fixed, show
 
 _CELL, _TALL, _AREA, _LEFT, _SECOND = 64.0, 28.0, 330.0, 50.0, 200.0
 _LINE = 50.0  # of the chain
@@ -60,7 +60,7 @@ def digits(value: float, whole: bool = True) -> str:
     """A number as the walk prints it: with four decimals, but whole numbers whole where all beside it are."""
     if not whole:
         return fixed(value, 4)
-    return (grouped(value) if value >= 10000 else show(value, 7)) if value == int(value) else fixed(value, 4)
+    return show(value, 7) if value == int(value) else fixed(value, 4)
 
 
 @dataclass(frozen=True)

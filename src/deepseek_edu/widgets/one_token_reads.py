@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
+from deepseek_edu.drawing.numbers import grouped
 
 from .one_token_drawing import digits, letter
 
@@ -73,7 +74,7 @@ def entries_picture(counts: dict[str, int], visible: int) -> Picture:
             (
                 name,
                 math.log2(count),
-                f"{count:,}".replace(",", "\u00a0"),
+                grouped(count),
                 "k-global" if name != "Window only" else "k-local",
             )
             for name, count in counts.items()
@@ -81,5 +82,5 @@ def entries_picture(counts: dict[str, int], visible: int) -> Picture:
         canvas.height = kit.bars(canvas, 0, y, width, items, 110, top=math.log2(visible)) + 2
         return canvas
 
-    words = ", ".join(f"{name} {count}" for name, count in counts.items())
-    return draw(paint, "Entries read", f"At {visible} tokens: {words}.", dict(counts))
+    words = ", ".join(f"{name} {grouped(count)}" for name, count in counts.items())
+    return draw(paint, "Entries read", f"At {grouped(visible)} tokens: {words}.", dict(counts))

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from deepseek_edu.drawing.numbers import grouped
+
 
 @dataclass(frozen=True)
 class Stop:
@@ -46,7 +48,7 @@ STOPS = (
         ("ids", "embedding_p"),
         (),
         "p stands at position 3. Its embedding is four numbers wide here.",
-        "The same, with 5 120 numbers instead of 4 096.",
+        f"The same, with {grouped(5120)} numbers instead of {grouped(4096)}.",
     ),
     Stop(
         "Streams",
@@ -95,7 +97,7 @@ STOPS = (
         "first expert = id mod 4, second = the next one",
         ("ids", "hash_moe.gates"),
         ("hash_moe.primary", "hash_moe.second", "hash_moe.occupancy", "hash_moe.gates"),
-        "In the first layers a table says which experts an id gets. The router's scores only weigh them.",
+        "In the first layers a table says which experts an id gets. The router’s scores only weigh them.",
         "No table: the router of every layer chooses.",
     ),
     Stop(
@@ -152,7 +154,7 @@ STOPS = (
         "entries that one query reads",
         (),
         (f"{_FAR}.swa", f"{_FAR}.csa", f"{_FAR}.hca", f"{_FAR}.dense"),
-        "A layer with a window only, CSA and HCA at 1 048 576 tokens, and dense attention for comparison.",
+        f"A layer with a window only, CSA and HCA at {grouped(1048576)} tokens, and dense attention for comparison.",
         "640 in every layer that reads compressed entries, 128 in the two others.",
     ),
     Stop(

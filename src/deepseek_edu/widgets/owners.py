@@ -7,9 +7,9 @@ model's.
 from deepseek_edu.accounting import caches, choices
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import grouped, percent
 
-from .accounting_real import binary, config_of, grouped
+from .accounting_real import binary, config_of
 from .contract import Choice, Slider, View, widget
 from .parts import Metric, Metrics, Prose, Table
 
@@ -42,7 +42,7 @@ def owners(
     metrics = Metrics(
         (
             Metric("Stored", stored, binary(stored), role="result", note=f"{len(set(read))} × {binary(one)}"),
-            Metric("Of eight caches", stored / every, f"{100 * stored / every:.4g} %"),
+            Metric("Of eight caches", stored / every, percent(stored / every, digits=4)),
             Metric("Times as many conversations", every / stored, f"{every / stored:.3g} ×", note="in the same memory"),
             Metric("One cache", one, binary(one), note=f"{grouped(tokens)} entries of {grouped(size)} bytes"),
         ),
@@ -52,13 +52,15 @@ def owners(
         "For every count of owners",
         ("Owners", "Bytes", "Of eight caches", "Conversations"),
         tuple((n, n * one, n / LAYERS, LAYERS / n) for n in range(1, LAYERS + 1)),
-        tuple(("", binary(n * one), f"{100 * n / LAYERS:.4g} %", f"{LAYERS / n:.3g} ×") for n in range(1, LAYERS + 1)),
+        tuple(
+            ("", binary(n * one), percent(n / LAYERS, digits=4), f"{LAYERS / n:.3g} ×") for n in range(1, LAYERS + 1)
+        ),
         selected=(count - 1,),
         folded=True,
     )
     summary = (
         f"{count} of {LAYERS} layers own a cache of {binary(one)}: {binary(stored)} instead of {binary(every)}, "
-        f"{100 * stored / every:.4g} %; all {LAYERS} layers still read."
+        f"{percent(stored / every, digits=4)}; all {LAYERS} layers still read."
     )
     return View((_picture(read, one), metrics, _remark(count, one), table), summary)
 
@@ -76,8 +78,8 @@ def _remark(count: int, one: int) -> Prose:
             f"but as a share it is one of {LAYERS} now, and one of two at the end."
         )
     words = (
-        f"{LAYERS - count} layers compute no entries of their own: they read those of another layer, made from another "
-        "layer's input. "
+        f"{LAYERS - count} of {LAYERS} layers compute no entries: they read those of another layer, made from another "
+        "layer’s input. "
     )
     words += f"Each of the {LAYERS} layers still reads: the bytes stored shrink, and the bytes read do not."
     if LAYERS % count:
@@ -120,13 +122,13 @@ def _picture(read: tuple[int, ...], one: int) -> Picture:
             words = "an owner writes and reads, the others read"
             canvas.arrow(8, y + 2, 8, y - 12, "k-arrow")
             canvas.text(20, y, words, "k-muted", "start", SMALL)
-        y = kit.heading(canvas, 0, y + 16, "Bytes by owners") + 4
+        y = kit.heading(canvas, 0, y + 16, "Bytes by owners") + (14 if narrow else 4)
         with canvas.group():
             for n in range(1, LAYERS + 1):
                 x, height = (n - 1) * cell, 96 * n / LAYERS
                 canvas.rect(x + 6, y + 112 - height, cell - 12, height, "k-global", 2, 0.45 if n != count else 1)
                 canvas.text(x + cell / 2, y + 130, n, "k-label")
-                canvas.text(x + cell / 2, y + 106 - height, _short(n * one, narrow), "k-label", size=SMALL)
+                _above(canvas, x + cell / 2, y + 106 - height, n * one)
                 kit.hit(canvas, "owners", n, x, y, cell, 116)
         with canvas.group((count - 1) * cell, y):
             canvas.rect(1, -4, cell - 2, 140, "k-mark", 5)
@@ -139,7 +141,8 @@ def _picture(read: tuple[int, ...], one: int) -> Picture:
     return draw(paint, "Owners and readers", f"{words}. {binary(count * one)} are stored.", raw)
 
 
-def _short(size: int, narrow: bool) -> str:
-    """Bytes above a column; without the unit's last letters on a phone."""
-    number, unit = binary(size).split(" ")
-    return f"{show(float(number), 3)}{unit[0]}" if narrow else f"{show(float(number), 3)} {unit}"
+def _above(canvas: Canvas, x: float, y: float, size: int) -> None:
+    """Bytes above a column; number and unit in two lines on a phone."""
+    words = binary(size, 3)
+    for line, part in enumerate(reversed(words.split(" ")) if canvas.narrow else (words,)):
+        canvas.text(x, y - 11 * line, part, "k-label", size=SMALL)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import shown
 from deepseek_edu.drawing.svg import Picture
 
 
@@ -31,7 +31,7 @@ class Metric:
     @property
     def shown(self) -> str:
         """The text a reader sees."""
-        return self.text or (show(self.value) if isinstance(self.value, float) else str(self.value))
+        return self.text or shown(self.value)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ latents of a toy (precision_mix_runs.py). The start is the released mix. Bytes a
 """
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import percent, show
 from deepseek_edu.reference import quant
 
 from . import precision_mix_runs as runs
@@ -60,7 +60,7 @@ def precision_mix(
     metrics = Metrics(
         (
             Metric(
-                "Error of the output", totals["Your mix"], percent(totals["Your mix"]), role="error", note="relative"
+                "Error of the output", totals["Your mix"], relative(totals["Your mix"]), role="error", note="relative"
             ),
             Metric("Other entries read", mean, show(mean, 3), f"of {runs.CHOSEN}", note="mean of all queries"),
             Metric("Global KV", per_token, show(per_token), "bytes", note="per token, released sizes"),
@@ -72,16 +72,17 @@ def precision_mix(
         "Error of the output when one branch alone is rounded",
         ("Branch", *OPTIONS.values()),
         tuple((NAMES[branch], *(alone[branch][form] for form in runs.FORMATS)) for branch in runs.BRANCHES),
-        tuple(("", *(percent(alone[branch][form]) for form in runs.FORMATS)) for branch in runs.BRANCHES),
+        tuple(("", *(relative(alone[branch][form]) for form in runs.FORMATS)) for branch in runs.BRANCHES),
         folded=True,
     )
     chosen = ", ".join(
         f"{NAMES[branch].lower()} {WORDS[form]}" for branch, form in zip(runs.BRANCHES, mix, strict=True)
     )
     summary = (
-        f"With {chosen} the attention output is off by {percent(totals['Your mix'])}; the released mix gives "
-        f"{percent(totals['Released'])}, all FP8 {percent(totals['All FP8'])}, all FP4 {percent(totals['All FP4'])}. "
-        f"A query reads {show(mean, 3)} of {runs.CHOSEN} other entries than with exact index keys."
+        f"With {chosen} the attention output is off by {relative(totals['Your mix'])}; the released mix gives "
+        f"{relative(totals['Released'])}, all FP8 {relative(totals['All FP8'])}, "
+        f"all FP4 {relative(totals['All FP4'])}. A query reads {show(mean, 3)} of {runs.CHOSEN} other entries than "
+        "with exact index keys."
     )
     pictures = (
         errors_picture(alone, mix, totals),
@@ -92,9 +93,9 @@ def precision_mix(
     return View((*pictures, metrics, _remark(setting, alone, mix, totals), table), summary)
 
 
-def percent(error: float) -> str:
+def relative(error: float) -> str:
     """A relative error for readers."""
-    return f"{100 * error:.1f}\u202f%" if error else "0"
+    return percent(error, 1) if error else "0"
 
 
 @remembered(1)
@@ -127,16 +128,14 @@ def _remark(setting: runs.Setting, alone: dict, mix: tuple[str, str, str], total
     share = runs.window_share(setting)
     parts = {branch: alone[branch][form] for branch, form in zip(runs.BRANCHES, mix, strict=True)}
     most = max(parts, key=parts.get)
-    words = f"{100 * share:.0f} % of the attention goes to the window here. "
+    words = f"{percent(share)} of the attention goes to the window here. "
     if not any(parts.values()):
         return Prose(words + "Nothing is rounded, so nothing is lost.")
-    words += (
-        f"Of the three branches as you set them, the {NAMES[most].lower()} alone would be off by {percent(parts[most])}"
-    )
-    words += ", the most. " if sum(error > 0 for error in parts.values()) > 1 else ". "
+    words += f"Of the three branches as you set them, the {NAMES[most].lower()} alone would be off by "
+    words += relative(parts[most]) + (", the most. " if sum(error > 0 for error in parts.values()) > 1 else ". ")
     if mix == runs.RELEASED:
         more = runs.error(setting, ("fp4", *mix[1:]))
-        words += f"With the window in FP4 as well, {percent(totals['Released'])} would become {percent(more)}. "
+        words += f"With the window in FP4 as well, {relative(totals['Released'])} would become {relative(more)}. "
     if most == "index":
         words += (
             "A rounded index key is never read as a value. It only changes which entries are read, and that costs "

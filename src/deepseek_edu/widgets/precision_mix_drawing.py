@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
+from deepseek_edu.drawing.numbers import percent
 
 from .precision_mix_runs import BRANCHES, CHOSEN, ENTRIES, FORMATS, RELEASED
 
@@ -43,7 +44,7 @@ def errors_picture(
             y += row
         y = kit.heading(canvas, 0, y + 6, "All three together") + 2
         items = [
-            (name, error, f"{100 * error:.1f} %", "k-result" if not index else "k-error")
+            (name, error, percent(error, 1), "k-result" if not index else "k-error")
             for index, (name, error) in enumerate(totals.items())
         ]
         with canvas.group():
@@ -52,10 +53,10 @@ def errors_picture(
         return canvas
 
     words = "; ".join(
-        f"{NAMES[branch]}: " + ", ".join(f"{WORDS[form]} {100 * error:.1f} %" for form, error in row.items())
+        f"{NAMES[branch]}: " + ", ".join(f"{WORDS[form]} {percent(error, 1)}" for form, error in row.items())
         for branch, row in alone.items()
     )
-    together = ", ".join(f"{name.lower()} {100 * error:.1f} %" for name, error in totals.items())
+    together = ", ".join(f"{name.lower()} {percent(error, 1)}" for name, error in totals.items())
     raw = {"alone": {branch: dict(row) for branch, row in alone.items()}, "together": dict(totals), "mix": list(mix)}
     description = f"Relative error with one branch rounded. {words}. All together: {together}."
     return draw(paint, "Error by branch and format", description, raw)
@@ -67,7 +68,7 @@ def _cell(canvas: Canvas, width: float, form: str, error: float, top: float, rel
     if released:
         beside = (10 + kit.text_width(WORDS[form], SMALL) + 5, 16)
         canvas.text(*((10, 46) if canvas.narrow else beside), "released", "k-muted", "start", SMALL)
-    canvas.text(width - 10, 16, f"{100 * error:.1f} %" if error else "0", "k-text--strong", "end", SMALL)
+    canvas.text(width - 10, 16, percent(error, 1) if error else "0", "k-text--strong", "end", SMALL)
     canvas.rect(10, 23, width - 20, 10, "k-ground", 2)
     if error:
         canvas.rect(10, 23, max(1.5, (width - 20) * error / top), 10, "k-error", 2)

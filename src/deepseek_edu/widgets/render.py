@@ -5,7 +5,7 @@ Parts carry no ids, so that a precomputed part can be shown in any instance of t
 
 from collections.abc import Mapping
 
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import shown
 from deepseek_edu.drawing.svg import element, escape
 
 from .contract import Widget
@@ -49,7 +49,7 @@ def _table(part: Table) -> str:
     body = []
     for index, row in enumerate(part.rows):
         words = part.text[index] if part.text else [""] * len(row)
-        cells = [escape(text or (show(v) if isinstance(v, float) else v)) for text, v in zip(words, row, strict=True)]
+        cells = [escape(text or shown(v)) for text, v in zip(words, row, strict=True)]
         selected = ' class="is-selected"' if index in part.selected else ""
         cells_html = "".join(f"<td>{cell}</td>" for cell in cells[1:])
         body.append(f'<tr{selected}><th scope="row">{cells[0]}</th>{cells_html}</tr>')

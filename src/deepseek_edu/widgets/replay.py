@@ -6,14 +6,14 @@ and every point is a run of a small random model beside the exact run of the sam
 
 from deepseek_edu.accounting import caches
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import counted, grouped, show
 from deepseek_edu.reference import cache, storage
 
 from . import replay_runs as runs
 from .contract import Choice, Slider, View, widget
 from .parts import Metric, Metrics, Prose, Table
 from .replay_curve import curve_picture
-from .replay_drawing import COMPARE, LOSE, REPLAY, SAVE, Scene, grid_picture, layer_error, percent
+from .replay_drawing import COMPARE, LOSE, REPLAY, SAVE, Scene, grid_picture, layer_error, relative
 
 VARIANTS = {
     "hit": "A stored prefix is found",
@@ -119,7 +119,7 @@ def _metrics(scene: Scene) -> Metrics:
 
 
 def _layers_words(setting: runs.Setting) -> str:
-    return f"{setting.depth} layer{'s' * (setting.depth > 1)}"
+    return counted(setting.depth, "layer")
 
 
 def _nats(value: float) -> str:
@@ -145,7 +145,9 @@ def _remark(scene: Scene) -> Prose:
             else "Decoder windows are never stored, so they are missing at every prefill. "
         )
         read = max(0, min(s.window - 1, s.hit))
-        return Prose(f"{lost}The next token would read {read} positions of each window. Nothing is there.", "warn")
+        return Prose(
+            f"{lost}The next token would read {counted(read, 'position')} of each window. Nothing is there.", "warn"
+        )
     if not run.tokens and not run.exact(s.hit, s.window):
         words = (
             "No token is replayed. The new tokens see their own windows and the global entries, and nothing between."
@@ -164,7 +166,7 @@ def _remark(scene: Scene) -> Prose:
     else:
         words = (
             f"The first replayed token sees nothing of the windows before position {scene.start}, so its output is "
-            f"off. With each layer the error reaches {s.window - 1} position{'s' * (s.window > 2)} further."
+            f"off. With each layer the error reaches {counted(s.window - 1, 'position')} further."
         )
     if scene.step == REPLAY:
         return Prose(words)
@@ -186,7 +188,7 @@ def _lasting(run: runs.Replayed) -> str:
     worst = max((float(errors.max(initial=0)) for errors in run.entry_errors.values()), default=0.0)
     if worst < runs.EXACT:
         return " The global entries of the new tokens are exact: nothing of the error is kept."
-    return f" Global entries of the new tokens are off by up to {percent(worst)}, and these are kept."
+    return f" Global entries of the new tokens are off by up to {relative(worst)}, and these are kept."
 
 
 def _layers(scene: Scene) -> Table:
@@ -199,7 +201,7 @@ def _layers(scene: Scene) -> Table:
         exact = sum(bool(error < runs.EXACT) for error in prefix)
         error = layer_error(scene, number)
         rows.append((layer, plans[layer].mode, len(prefix), exact, error))
-        text.append(("", "", "", "", percent(error)))
+        text.append(("", "", "", "", relative(error)))
     return Table(
         f"Window entries of the prefix, layer by layer, with {scene.run.tokens} of {s.hit} tokens replayed",
         ("Layer", "Mode", "Rebuilt", "Of these exact", "Error of those the next token reads"),
@@ -219,10 +221,10 @@ def _full_size() -> Table:
         ("Windows of all layers", windows["backbone"], "bytes for a sequence, not stored"),
         ("Windows of the encoder", windows["encoder"], "bytes for a sequence, pooled for minutes"),
         ("Bounded replay", window, "tokens"),
-        ("Exact replay, layers × window", layers * window, "tokens, the report's count"),
+        ("Exact replay, layers × window", layers * window, "tokens, the report’s count"),
         ("Exact replay, layers × (window − 1)", layers * (window - 1), "tokens, what is enough"),
     )
-    text = tuple(("", f"{value:,.0f}".replace(",", "\u00a0"), "") for _, value, _ in rows)
+    text = tuple(("", grouped(value), "") for _, value, _ in rows)
     return Table("The same at full size", ("What", "Count", "Unit"), rows, text, folded=True)
 
 

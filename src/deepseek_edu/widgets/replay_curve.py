@@ -2,7 +2,7 @@
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import logarithmic
-from deepseek_edu.drawing.numbers import show, superscript
+from deepseek_edu.drawing.numbers import counted, show, superscript
 
 from .replay_runs import NEW, Replayed, Setting, mean
 
@@ -100,7 +100,8 @@ def curve_picture(setting: Setting, points: list, chosen: Replayed, needed: int,
 
     description = (
         f"The divergence falls from {show(points[0][1], 2)} without replay to {show(points[-1][1], 2)} with {reach} "
-        f"tokens. The windows are exact from {needed} tokens on. Cutting the prompt instead gives {show(cut, 2)}."
+        f"tokens. The windows are exact from {counted(needed, 'token')} on. Cutting the prompt instead gives "
+        f"{show(cut, 2)}."
     )
     raw = {"tokens": [t for t, _ in points], "divergence": [v for _, v in points], "cut": cut, "needed": needed}
     return draw(paint, "Error by replay length", description, raw)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
+from deepseek_edu.drawing.numbers import counted, percent
 from deepseek_edu.drawing.svg import FONT
 
 from . import replay_curve as curve
@@ -44,7 +45,7 @@ class _Grid:
     """Where columns and rows lie."""
 
     def __init__(self, canvas: Canvas, columns: int) -> None:
-        self.left = 24 if canvas.narrow else 92
+        self.left = 28 if canvas.narrow else 92
         self.right = 46 if canvas.narrow else 78
         self.cell = min(30, (canvas.width - self.left - self.right) // columns)
         self.end = self.left + columns * self.cell
@@ -104,10 +105,12 @@ def _raw(scene: Scene) -> dict:
 def _words(scene: Scene, rows: int) -> str:
     s = scene.setting
     kept = ", ".join(f"layer {layer}" for layer, _ in scene.owners) or "none in this model"
-    words = f"{rows} rows over {s.hit} prefix positions and {NEW} new ones. Global entries ({kept}) are kept. "
+    words = (
+        f"{counted(rows, 'row')} over {s.hit} prefix positions and {NEW} new ones. Global entries ({kept}) are kept. "
+    )
     if scene.step == SAVE:
         return words + (
-            f"Each layer's window holds the last {s.window} positions."
+            f"Each layer’s window holds the last {s.window} positions."
             if s.variant == "hit"
             else "No decoder layer has a window yet."
         )
@@ -247,11 +250,11 @@ def _state(scene: Scene, position: int, first: int, errors) -> float | None:
     return float(errors[position - first])
 
 
-def percent(error: float) -> str:
+def relative(error: float) -> str:
     """A relative error for readers; "exact" only for what equals the exact run."""
     if error < EXACT:
         return "exact"
-    return f"{100 * error:.0f}%" if error >= 0.01 else "< 1%"
+    return percent(error) if error >= 0.01 else f"< {percent(0.01)}"
 
 
 def layer_error(scene: Scene, number: int) -> float:
@@ -264,7 +267,7 @@ def _verdict(scene: Scene, number: int) -> tuple[str, str]:
     s, error = scene.setting, layer_error(scene, number)
     if s.hit - scene.run.errors[number][0] <= 0 and s.window > 1:
         return "missing", "k-muted"
-    return percent(error), "k-local k-text--strong" if error < EXACT else "k-error k-text--strong"
+    return relative(error), "k-local k-text--strong" if error < EXACT else "k-error k-text--strong"
 
 
 def _foot(canvas: Canvas, grid: _Grid, scene: Scene, top: float, y: float) -> float:

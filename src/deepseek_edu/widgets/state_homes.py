@@ -6,7 +6,7 @@ tensors of the tiny model before and after a change, one key and one value by ha
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import grouped, show
+from deepseek_edu.drawing.numbers import grouped, percent, show
 from deepseek_edu.reference import toy_attention
 
 from . import state_homes_runs as runs
@@ -163,7 +163,7 @@ def _tensors(changes) -> Table:
         rows.append(
             (f"{TITLES[c.home][0]}, {c.name}", len(c.sizes), c.count, -1 if c.first is None else c.first, largest)
         )
-        text.append(("", "", "", "none" if c.first is None else "", f"{100 * largest:.1f}%"))
+        text.append(("", "", "", "none" if c.first is None else "", percent(largest, 1)))
     return Table(
         "Every tensor that was compared",
         ("Tensor", "Rows", "Changed", "First changed position", "Largest relative change"),

@@ -8,12 +8,12 @@ from deepseek_edu.drawing.numbers import show
 
 from .state_homes_runs import LAYERS, LENGTH, Change
 
-CELL, ROW, LABEL = 23, 19, 74
+CELL, ROW, LABEL = 22, 19, 74
 TITLES = {
     "hidden": ("Hidden states", "this pass only"),
     "local": ("Window KV", "framed: what is still kept"),
     "global": ("Global KV", "kept with the sequence"),
-    "engram": ("Engram rows that are read", "parameters, chosen by the prompt"),
+    "engram": ("Engram rows read", "parameters, chosen by the prompt"),
 }
 
 

@@ -4,7 +4,7 @@ Mechanism: `reference.verification` runs every test, `reference.mutation` tests 
 shop, its programs and its suites are invented; every verdict is the outcome of a run.
 """
 
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import counted, percent, show
 from deepseek_edu.reference import mutation, verification
 
 from .contract import Choice, Text, View, widget
@@ -111,7 +111,8 @@ def _verdicts(run: Run, key: str) -> View:
     stage = run.stages
     said = "accepts" if chosen.accepted else "refuses"
     summary = (
-        f"{len(run.tests)} tests, {len(accepted)} of {len(tries)} candidates accepted, {len(wrong)} of them wrong. "
+        f"{counted(len(run.tests), 'test')}, {len(accepted)} of {len(tries)} candidates accepted, {len(wrong)} of "
+        "them wrong. "
         f"The suite {said} {chosen.name}. Inspection: {stage[2][1]}. Repair: {stage[3][1]}."
     )
     return View((run_picture(run, key), metrics, *_candidate_words(run, key), *_suite_words(run), table), summary)
@@ -171,7 +172,7 @@ def _mutants(run: Run) -> View:
     survivors = [one for one, tests in zip(made, killed_by, strict=True) if not tests]
     valid = run.accepts_solution
     score = mutation.mutation_score(killed_by)
-    percent = f"{100 * score:.0f} %"
+    killed = percent(score)
     metrics = Metrics(
         (
             Metric("Mutants", len(made), note="one small mistake each"),
@@ -180,7 +181,7 @@ def _mutants(run: Run) -> View:
             Metric(
                 "Mutation score",
                 score if valid else None,
-                percent if valid else "none",
+                killed if valid else "none",
                 note="killed ÷ all" if valid else "the suite refuses the solution itself",
                 role="result",
             ),
@@ -199,10 +200,10 @@ def _mutants(run: Run) -> View:
             f"“{first.after}” in place of “{first.before}” passes every test. Add a test on which the two differ; "
             f"{len(survivors)} of {len(made)} mutants survive."
         )
-        summary = f"{len(made) - len(survivors)} of {len(made)} mutants are killed, score {percent}. {words}"
+        summary = f"{len(made) - len(survivors)} of {len(made)} mutants are killed, score {killed}. {words}"
     else:
         words = f"All {len(made)} mutants are killed. The score says that these mistakes are noticed, not that all are."
-        summary = f"{words} Mutation score {percent}."
+        summary = f"{words} Mutation score {killed}."
     table = Table(
         "The mutants, and the tests that kill each",
         ("Line", "Was", "Becomes", "Killed by tests"),

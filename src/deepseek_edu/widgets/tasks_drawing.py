@@ -1,7 +1,7 @@
 """Pictures of the `tasks` widget: tests against programs, and tests against mutants."""
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import counted, show
 from deepseek_edu.reference import verification
 
 from .tasks_runs import BEFORE, OWN, PROBLEM, Run
@@ -43,7 +43,7 @@ def run_picture(run: Run, chosen: str) -> Picture:
         return canvas
 
     words = "; ".join(f"{one.title}: {', '.join(v.outcome for v in one.verdicts)}" for one in run.attempts.values())
-    description = f"{PROBLEM} Verdicts of {len(run.tests)} tests. {words}."
+    description = f"{PROBLEM} Verdicts of {counted(len(run.tests), 'test')}. {words}."
     raw = {
         "tests": [test.text for test in run.tests],
         "kinds": run.kinds,
@@ -200,7 +200,9 @@ def mutants_picture(run: Run, solution: str, made, killed_by, valid: bool) -> Pi
         return canvas
 
     killed = sum(bool(tests) for tests in killed_by)
-    description = f"{len(made)} mutants of the reference solution; {killed} make at least one of {count} tests fail."
+    description = (
+        f"{len(made)} mutants of the reference solution; {killed} make at least one of {counted(count, 'test')} fail."
+    )
     raw = {
         "mutants": [(one.line, one.before, one.after) for one in made],
         "killed_by": [[index + 1 for index in tests] for tests in killed_by],

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from deepseek_edu.drawing.numbers import show
+from deepseek_edu.drawing.numbers import counted, show
 from deepseek_edu.reference import verification
 
 BEFORE, OWN = "before", "own"
@@ -70,7 +70,7 @@ class Run:
         """Construct, attempt, inspect, repair: what each found."""
         tries = [one for key, one in self.attempts.items() if key != BEFORE]
         accepted = sum(one.accepted for one in tries)
-        tests = f"{len(self.tests)} test{'s' * (len(self.tests) != 1)}"
+        tests = counted(len(self.tests), "test")
         return (
             ("Construct", tests),
             ("Attempt", f"{accepted} of {len(tries)} accepted"),

@@ -6,7 +6,7 @@ changed shows at each line which rows depend on that token; equality checks show
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import fixed
+from deepseek_edu.drawing.numbers import fixed, percent
 from deepseek_edu.reference import toy_attention as toy
 
 from .contract import Choice, Slider, Text, Toggle, View, widget
@@ -136,7 +136,7 @@ def _metrics(scene: Scene) -> Metrics:
     return Metrics(
         (
             Metric(f"Made in line {scene.step}", numbers, unit="numbers", note=f"shape {scene.shape(scene.step)}"),
-            Metric("Most likely next", likely, note=f"{100 * shares[likely]:.1f} %, and it means nothing"),
+            Metric("Most likely next", likely, note=f"{percent(shares[likely], 1)}, and it means nothing"),
         ),
         "This line",
     )
@@ -204,7 +204,7 @@ _WORDS = (
     _mask_words,
     lambda s: (
         f"Softmax makes shares of the scores; each row sums to 1. The last token takes "
-        f"{100 * s.arrays['weight'][2, 2]:.0f} % from itself."
+        f"{percent(s.arrays['weight'][2, 2])} from itself."
     ),
     lambda s: "Each token takes its shares of the values, and adds the result to what it was.",
     _likely_words,

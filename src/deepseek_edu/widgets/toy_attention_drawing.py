@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
-from deepseek_edu.drawing.numbers import fixed
+from deepseek_edu.drawing.numbers import fixed, percent
 
 STAGE = 344  # width of the arrays' side, in both drawings
 LEFT, CELL, ROW = 30, 8, 15
@@ -180,7 +180,7 @@ def _matrix(canvas: Canvas, scene: Scene, name: str, words: str, y: float, share
             for j, value in enumerate(row):
                 _number(canvas, LEFT + j * width, 36 + i * height, width, height, value, top, share)
             _label(canvas, scene, i, 36 + i * height + 17)
-            total = f"{100 * sum(row):.0f} %" if share else ""
+            total = percent(sum(row)) if share else ""
             _note(canvas, scene, name, i, 36 + i * height + 17, total)
             if before and scene.moved[name][i]:
                 canvas.rect(LEFT + ACROSS + 2, 36 + i * height + 2, 3, height - 5, "k-changed", 1)
@@ -194,7 +194,7 @@ def _number(canvas, x: float, y: float, width: float, height: float, value: floa
     if not hidden:
         style = "k-hidden" if value > 0 else "k-negative"
         canvas.rect(x + 1, y, width - 2, height - 3, style, 3, kit.READABLE * round(min(1.0, abs(value) / top), 2))
-    words = "−∞" if value == -np.inf else f"{100 * value:.0f} %" if share else fixed(value, 2)
+    words = "−∞" if value == -np.inf else percent(value) if share else fixed(value, 2)
     canvas.text(x + width / 2, y + height / 2 + 3, words, "k-muted" if hidden else "")
 
 

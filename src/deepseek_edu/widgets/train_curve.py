@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import fixed
+from deepseek_edu.drawing.numbers import fixed, percent
 from deepseek_edu.reference import toy_language as language
 
 from .contract import Choice, Slider, View, widget
@@ -120,7 +120,7 @@ def verdict(text: str) -> str:
 def _metrics(now: dict) -> Metrics:
     gap = round(now["held_out"] - now["train"], 5)
     well = now["well_formed"]
-    note = f"of {RECORD['samples']} samples; {100 * now['never_seen']:.0f} % never seen"
+    note = f"of {RECORD['samples']} samples; {percent(now['never_seen'])} never seen"
     return Metrics(
         (
             Metric("Loss, trained on", now["train"], fixed(now["train"], 4), note="nats per word"),
@@ -132,12 +132,12 @@ def _metrics(now: dict) -> Metrics:
                 role="result",
             ),
             Metric("Gap", gap, fixed(gap, 4), note="held out − trained on"),
-            Metric("Well formed", well, f"{100 * well:.0f} %", note=note),
+            Metric("Well formed", well, percent(well), note=note),
             Metric(
                 "Paints in its own colour",
                 now["same_colour"],
-                f"{100 * now['same_colour']:.0f} %",
-                note="in ‘move … paint it’; 20 % is looking away",
+                percent(now["same_colour"]),
+                note=f"in ‘move … paint it’; {percent(0.2)} is looking away",
             ),
         ),
         f"After {now['step']} steps",
@@ -199,5 +199,5 @@ def _summary(now: dict, seed: str, found: tuple[Reference, ...]) -> str:
     return (
         f"Seed {seed}, step {now['step']}: loss {fixed(now['train'], 3)} on sentences trained on, "
         f"{fixed(now['held_out'], 3)} on held-out ones. {len(beaten(now, found))} of {len(found)} references beaten; "
-        f"{100 * now['well_formed']:.0f} % of its sentences are well formed."
+        f"{percent(now['well_formed'])} of its sentences are well formed."
     )

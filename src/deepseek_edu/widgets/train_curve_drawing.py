@@ -4,7 +4,7 @@ import math
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import linear, logarithmic, nice_ticks
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed, percent, show
 
 HIGHEST = 3.4
 LOWEST_ABOVE, HIGHEST_ABOVE = 0.005, 4.0
@@ -145,7 +145,7 @@ def sentence_picture(text: str, now: dict, which: int, references: tuple) -> Pic
         with canvas.group():
             for i, share in enumerate(model):
                 canvas.rect(left, y + i * row + 4, max(1.0, room * share), 16, "k-result", 2, 0.6)
-                canvas.text(left + room + 8, y + i * row + 16, _percent(share), "k-text--strong", "start")
+                canvas.text(left + room + 8, y + i * row + 16, percent(share), "k-text--strong", "start")
         with canvas.group():
             for i, (pair, exact) in enumerate(zip(pairs, best, strict=True)):
                 canvas.line(x(pair), y + i * row + 4, x(pair), y + i * row + 20, "k-negative", 2)
@@ -154,11 +154,7 @@ def sentence_picture(text: str, now: dict, which: int, references: tuple) -> Pic
         return canvas
 
     description = "; ".join(
-        f"{word}: model {_percent(m)}, language {_percent(b)}" for word, m, b in zip(words, model, best, strict=True)
+        f"{word}: model {percent(m)}, language {percent(b)}" for word, m, b in zip(words, model, best, strict=True)
     )
     raw = {"words": words, "model": model, "pairs": list(pairs), "language": list(best)}
     return draw(paint, "One held-out sentence, word by word", description + ".", raw)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
