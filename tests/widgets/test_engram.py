@@ -165,6 +165,14 @@ def test_the_memory_meets_the_streams_that_the_model_gives_it(monkeypatch, image
     np.testing.assert_array_equal(run.rows, rows)
 
 
+def test_a_word_behind_the_end_of_a_sentence_is_said_to_be_missing():
+    asked = {"sentence": "own", "text": "ice cream Ice"}
+    short, there = view(**asked, token=4), view(**asked, token=3)
+    assert short.parts[2].text == "The sentence has 3 words, so there is no word 4: this is the last one."
+    assert short.summary == there.summary.replace("Word 3", "There is no word 4. Word 3, the last")
+    assert short.parts[0].svg == there.parts[0].svg and len(short.parts) == len(there.parts) + 1
+
+
 def test_an_image_blocks_the_view_and_gets_nothing():
     assert raw(token=5, image=True)["history"].tolist() == [2, 2, 2, 2]
     assert not raw(token=5, image=True)["added"].any()

@@ -57,6 +57,14 @@ def test_texts_stay_in_their_picture_and_their_box_and_do_not_touch(id):
             assert not found, f"{title}, {drawing.width:g} units wide, at {values}: {found}"
 
 
+@pytest.mark.parametrize("text", ["W" * 60, "中文字 " * 6, "👩‍👩‍👧‍👦👩‍👩‍👧‍👦👩‍👩‍👧‍👦 " * 3, "MMMMMMMM " * 8, "Wm"])
+@pytest.mark.parametrize("token", [1, 4, 8])
+def test_typed_words_of_any_width_stay_in_their_boxes(text, token):
+    values = {"part": "sentence", "sentence": "own", "text": text.strip(), "token": token}
+    for title, drawing in drawings(widgets.evaluate("engram", values)):
+        assert not list(faults(drawing)), f"{title}, {drawing.width:g} units wide"
+
+
 @every_widget
 def test_numbers_and_words_are_written_in_one_way(id):
     for values in settings(id):

@@ -77,12 +77,12 @@ def box(
     ink = "k-muted" if state == "off" else "k-text--strong"
     middle = x + width / 2
     size = FONT if text_width(title, FONT, ink) <= width - 6 else SMALL
-    title = fit(title, width - 4, size, ink)
+    title = fit(title, width - 3, size, ink)
     if not note:
         canvas.text(middle, y + height / 2 + size * 0.35, title, ink, size=size)
         return
     canvas.text(middle, y + height / 2 - 2, title, ink, size=size)
-    canvas.text(middle, y + height / 2 + 12, fit(note, width - 4, SMALL), "k-muted", size=SMALL)
+    canvas.text(middle, y + height / 2 + 12, fit(note, width - 3, SMALL), "k-muted", size=SMALL)
 
 
 def hit(

@@ -111,7 +111,7 @@ def equal_picture(found) -> Picture:
             with canvas.group(bx, by):
                 canvas.text(0, 0, f"meetings: {grouped(met)} in this draw", "k-label", "start", SMALL)
             items = [("mean", mean, show(mean, 3), "k-error"), ("expected", chance, show(chance, 3), "k-negative")]
-            after = kit.bars(canvas, bx, by + 6, room, items, 66, 26, top)
+            after = kit.bars(canvas, bx, by + 6, room, items, 70, 26, top)
             if canvas.narrow:
                 y = bottom + 18
             else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import fixed, percent
+from deepseek_edu.drawing.numbers import counted, fixed, percent
 
 from .engram_sentence_drawing import sentence_picture
 from .engram_words import WIDTH, Read, read
@@ -26,8 +26,8 @@ def sentence_view(text: str, image: bool, token: int) -> View:
         ),
         "This token",
     )
-    parts = [sentence_picture(run, at), metrics, Prose(_words(run, at)), *_warning(run, at)]
-    return View((*parts, _merged(run)), _summary(run, at))
+    parts = [sentence_picture(run, at), metrics, *_beyond(run, token), Prose(_words(run, at)), *_warning(run, at)]
+    return View((*parts, _merged(run)), _summary(run, at, token))
 
 
 def _id(run: Read, at: int) -> str:
@@ -41,6 +41,14 @@ def twin(run: Read, at: int) -> int | None:
         if other != at and not run.blocked[[at, other], :2].any() and (run.history[other, :2] == pair).all():
             return other
     return None
+
+
+def _beyond(run: Read, token: int) -> tuple[Prose, ...]:
+    """That the sentence ends before the word that is asked for."""
+    if token <= len(run.words):
+        return ()
+    many = counted(len(run.words), "word")
+    return (Prose(f"The sentence has {many}, so there is no word {token}: this is the last one.", "warn"),)
 
 
 def _words(run: Read, at: int) -> str:
@@ -89,11 +97,12 @@ def _merged(run: Read) -> Table:
     return Table("Token ids and compressed ids", ("Word", "Token id", "Compressed id"), rows, folded=True)
 
 
-def _summary(run: Read, at: int) -> str:
+def _summary(run: Read, at: int, token: int) -> str:
+    named = f"Word {at + 1}" if token == at + 1 else f"There is no word {token}. Word {at + 1}, the last,"
     if at == run.image:
-        return f"Word {at + 1} is part of an image: its groups are all padding, its gates are 0, nothing is added."
+        return f"{named} is part of an image: its groups are all padding, its gates are 0, nothing is added."
     groups = run.text(at)
-    named = ", ".join(" ".join(groups[-order:]) for order in range(2, len(groups) + 1))
+    shown = ", ".join(" ".join(groups[-order:]) for order in range(2, len(groups) + 1))
     gates = ", ".join(fixed(float(g), 2) for g in run.gates[at])
     rows = ", ".join(map(str, run.rows[at].tolist()))
-    return f"Word {at + 1}: groups {named} read rows {rows}; the gates of the streams are {gates}."
+    return f"{named.rstrip(',')}: groups {shown} read rows {rows}; the gates of the streams are {gates}."

@@ -64,7 +64,7 @@ def strip(canvas: Canvas, x: float, y: float, values, cell: float, kind: str, to
 def _window(canvas: Canvas, y: float, run: Read, at: int) -> float:
     """The words with padding before them, and a line under each group that ends at the chosen word."""
     longest, narrow = run.history.shape[1], canvas.narrow
-    left, pad = (12.0, 18.0) if narrow else (16.0, 46.0)
+    left, pad = (12.0, 10.0) if narrow else (16.0, 46.0)
     start = left + (longest - 1) * pad
     word = min(46.0 if narrow else 84.0, (canvas.width - start) / len(run.words))
     places = [left + i * pad for i in range(longest - 1)] + [start + i * word for i in range(len(run.words))]
