@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 
-from deepseek_edu.drawing import SMALL, Canvas, Picture, draw
+from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import Place, linear
 from deepseek_edu.drawing.numbers import show
 from deepseek_edu.reference import quant
@@ -27,22 +27,23 @@ def line_picture(stored, ties: str) -> Picture:
     error = "no error" if dust else f"error {show(stored.error)}"
 
     def paint(width: float) -> Canvas:
-        canvas = Canvas(width, 226)
+        more = _LABELS if width < 500 else 0  # one row of labels more
+        canvas = Canvas(width, 226 + more)
         middle, unit = width / 2, 20 if canvas.narrow else 42
         place = linear(0, 1, middle, middle + unit)
         x, level_x = place(max(-EDGE, min(EDGE, stored.scaled))), place(stored.level)
         with canvas.group():
             _paint_bands(canvas, place, bands)
             _paint_clip(canvas, place)
-            _triangle(canvas, 8, 215, 1)
-            canvas.text(18, 219, "shows which way a tie at the boundary goes", "k-muted", "start", SMALL)
+            _triangle(canvas, 8, 215 + more, 1)
+            canvas.text(18, 219 + more, "shows which way a tie at the boundary goes", "k-muted", "start", SMALL)
             _paint_levels(canvas, place)
         with canvas.group():
             _paint_selected(canvas, place, bands, stored.scaled)
         with canvas.group(level_x):
             canvas.circle(0, 112, 7, "k-result")
-            canvas.line(0, 154, 0, 165, "k-result", 2)
-            _beside(canvas, level_x, 178, outcome, "k-result k-text--strong")
+            canvas.line(0, 154 + more, 0, 165 + more, "k-result", 2)
+            _beside(canvas, level_x, 178 + more, outcome, "k-result k-text--strong")
         with canvas.group(x):
             canvas.line(0, 30, 0, 112, "k-value", 2)
             canvas.circle(0, 30, 5, "k-value")
@@ -53,7 +54,7 @@ def line_picture(stored, ties: str) -> Picture:
         with canvas.group(level_x):
             if not dust:
                 canvas.line(x - level_x, 101, 0, 101, "k-error", 4)
-            _beside(canvas, level_x, 196, error, "k-muted" if dust else "k-error k-text--strong")
+            _beside(canvas, level_x, 196 + more, error, "k-muted" if dust else "k-error k-text--strong")
         return canvas
 
     description = f"The 15 levels from −6 to 6; {show(stored.scaled)} is stored as level {show(stored.level)}."
@@ -73,7 +74,7 @@ def _bands(ties: str) -> list[tuple[float, int]]:
     return [(float(edge), -1 if goes_left else 1) for edge, goes_left in zip(edges, left, strict=True)]
 
 
-_TOP, _HEIGHT = 56, 26
+_TOP, _HEIGHT, _LABELS = 56, 26, 15
 
 
 def _paint_bands(canvas: Canvas, place: Place, bands: list[tuple[float, int]]) -> None:
@@ -107,17 +108,16 @@ def _triangle(canvas: Canvas, x: float, y: float, side: int) -> None:
 def _paint_levels(canvas: Canvas, place: Place) -> None:
     canvas.line(place(-EDGE), 112, place(EDGE), 112, "k-axis", 1.5)
     for magnitude in (float(m) for m in quant.E2M1_LEVELS):
-        row = 0 if magnitude == int(magnitude) else 1
+        row = 0 if magnitude == int(magnitude) else 2 if canvas.narrow and magnitude < 1 else 1
         for level in sorted({magnitude, -magnitude + 0.0}):
-            canvas.line(place(level), 112, place(level), 121 + 15 * row, "k-tick", 1)
+            canvas.line(place(level), 112, place(level), 121 + _LABELS * row, "k-tick", 1)
             canvas.circle(place(level), 112, 3.5, "k-level")
-            text = show(level).replace("0.", ".") if canvas.narrow else show(level)
-            canvas.text(place(level), 133 + 15 * row, text, "k-label", size=SMALL)
+            canvas.text(place(level), 133 + _LABELS * row, show(level), "k-label", size=SMALL)
 
 
 def _beside(canvas: Canvas, x: float, y: float, words: str, style: str) -> None:
     """Text at the origin of a group that stands at `x`: centred as far as the edges of the canvas allow."""
-    half = len(words) * 3.7
+    half = kit.text_width(words, style=style) / 2
     if x < half:
         canvas.text(-x, y, words, style, "start")
     elif x > canvas.width - half:
