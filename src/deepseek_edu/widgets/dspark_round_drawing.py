@@ -157,7 +157,7 @@ def round_picture(one: Round, step: int) -> Picture:
         for place in range(BLOCK):
             with canvas.group(x(place + 1), y):
                 _verdict(canvas, one, place, inner, step >= _ACCEPT)
-        y = row(y + 62, _MORE, "the words of this round")
+        y = row(y + (77 if narrow else 62), _MORE, "the words of this round")
         for place in range(BLOCK + 1):
             with canvas.group(x(place + 1), y):
                 if step < _MORE or place > one.accepted:
@@ -176,7 +176,16 @@ def round_picture(one: Round, step: int) -> Picture:
                     canvas.rect(0, 0, inner, 28, "k-box k-box--off", 5)
                 else:
                     stays = place <= one.accepted
-                    kit.box(canvas, 0, 0, inner, 28, "kept" if stays else "undone", "", "local" if stays else "error")
+                    kit.box(
+                        canvas,
+                        0,
+                        0,
+                        inner,
+                        28,
+                        "kept" if stays else "gone" if narrow else "undone",
+                        "",
+                        "local" if stays else "error",
+                    )
         y += 40
         canvas.height = y
         if step >= _MORE:
@@ -227,15 +236,16 @@ def _verdict(canvas: Canvas, one: Round, place: int, width: float, reached: bool
     if place < len(one.chances):
         mark = width * one.chances[place]
         canvas.line(mark, 1, mark, 21, "k-level", 2.5)
-        words = f"{fixed(one.chances[place], 2)} {'<' if stands else '≥'} {fixed(limit, 2)}"
-        if canvas.narrow:
-            words = f"{'<' if stands else '≥'} {fixed(limit, 2)}"
+        lines = [fixed(one.chances[place], 2), f"{'<' if stands else '≥'} {fixed(limit, 2)}"]
     else:
-        words = "top" if stands else f"top: {WORDS[int(np.argmax(one.wanted[place]))]}"
-    canvas.text(width / 2, 34, words, size=SMALL)
+        lines = ["top"] if stands else ["top:", WORDS[int(np.argmax(one.wanted[place]))]]
     mark, verb = ("✓", " stands") if stands else ("✗", " falls")
+    y = 34.0
+    for words in lines if canvas.narrow else [" ".join(lines)]:
+        canvas.text(width / 2, y, words, size=SMALL)
+        y += 15
     ending = mark if canvas.narrow else mark + verb
-    canvas.text(width / 2, 49, ending, "k-selected" if stands else "k-error", size=SMALL)
+    canvas.text(width / 2, y, ending, "k-selected" if stands else "k-error", size=SMALL)
 
 
 def _leftover(canvas: Canvas, y: float, one: Round) -> float:
