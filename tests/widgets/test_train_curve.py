@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -111,6 +112,17 @@ def test_the_lines_are_what_counting_by_hand_gives():
     found = lines(view().data())
     assert tuple(found) == NAMES
     assert tuple(found.values()) == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("scale", ["loss", "above"])
+def test_every_line_that_the_words_count_is_drawn_with_its_loss(scale):
+    picture = view(scale=scale).parts[0]
+    for drawing in (picture.wide, picture.narrow):
+        texts = [text for text in re.findall(r">([^<]+)</text>", drawing.markup) if ", " in text]
+        for name, loss in picture.raw["references"].items():
+            assert sum(text.endswith(f"{loss:.3f}") or f", {loss:.3f}:" in text for text in texts) == 1, name
+        lines = 'stroke-dasharray="5 4"'
+        assert drawing.markup.count(lines) == len(picture.raw["references"]) - (scale == "above")
 
 
 def test_perplexity_is_e_to_the_loss():

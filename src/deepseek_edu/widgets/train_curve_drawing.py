@@ -113,13 +113,13 @@ def _references(canvas: Canvas, references: tuple, floor: float | None, place, l
         if floor is not None and r.loss <= floor:
             canvas.text(left + 8, bottom - 8, f"↓ {words}: infinitely far down", "k-label", "start", SMALL)
             continue
-        if floor is None and index + 1 < len(heights) and heights[index + 1] - y < 6:
-            continue  # two lines in one; the other height shows them apart
         canvas.line(left, y, right, y, "k-tick", 1.25, "5 4")
         early = floor is not None and y > (bottom + heights[0]) / 2
-        below = early or r is references[-1] or (index and y - heights[index - 1] < 26)
+        above, under = (heights[i] if 0 <= i < len(heights) else math.inf for i in (index - 1, index + 1))
+        touched = abs(y - above) < 6  # two lines almost in one: both names stand below them, in their order
+        below = early or r is references[-1] or abs(y - above) < 26 or abs(under - y) < 6
         x, anchor = (left + 8, "start") if early else (right - 10, "end")
-        canvas.text(x, y + 14 if below else y - 5, words, "k-label", anchor, SMALL)
+        canvas.text(x, y + (28 if touched else 14) if below else y - 5, words, "k-label", anchor, SMALL)
 
 
 def sentence_picture(text: str, now: dict, which: int, references: tuple) -> Picture:
