@@ -86,6 +86,7 @@ def drawn(*texts) -> Drawing:
         (drawn((96, 20, "far out")), "outside"),
         (drawn((10, 8, "above", "", "start")), "outside"),
         (drawn((0, 20, "5 242 880", "", "start"), (60, 22, "tokens →")), "touch"),
+        (drawn((30, 20, "−0.5", "", "end"), (31, 20, "0.5", "", "start")), "touch"),
     ],
 )
 def test_text_that_runs_out_or_into_other_text_is_found(drawing, kind):

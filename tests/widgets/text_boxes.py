@@ -11,6 +11,7 @@ from deepseek_edu.drawing.text import text_width
 _TAG = re.compile(r"<g\b([^>]*)>|(</g>)|<text\b([^>]*)>([^<]*)</text>|<rect\b([^>]*)/>")
 _ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
 ABOVE, BELOW = 0.70, 0.02  # of the font size: from the baseline to the top of a capital, and the little that hangs
+APART = 2  # units, the least between two texts side by side
 ESTIMATE = 0.96  # the widths are a little too wide on purpose; a fault is one that is there with this part of them
 
 
@@ -55,8 +56,8 @@ def _box(attributes: dict[str, str], words: str, right: float, down: float) -> B
 def faults(drawing: Drawing) -> Iterator[tuple[str, str, str, float]]:
     """What is wrong: (kind, words, other words or "", by how many units).
 
-    "outside" runs out of the drawing, "touch" shares room with another text, "box" is wider than the smallest
-    rectangle that it is centred in.
+    "outside" runs out of the drawing, "touch" stands nearer than APART to another text in its line, "box" is wider
+    than the smallest rectangle that it is centred in.
     """
     texts, frames = boxes(drawing.markup)
     for box in texts:
@@ -72,7 +73,7 @@ def faults(drawing: Drawing) -> Iterator[tuple[str, str, str, float]]:
             if b.top >= a.bottom - 1:
                 break
             shared = min(a.right, b.right) - max(a.left, b.left)
-            if shared > 0.5 and a != b:  # the same words at the same place: drawn anew over what was there
+            if shared > -APART and a != b:  # the same words at the same place: drawn anew over what was there
                 yield "touch", a.words, b.words, round(shared, 1)
 
 

@@ -108,8 +108,8 @@ def _triangle(canvas: Canvas, x: float, y: float, side: int) -> None:
 def _paint_levels(canvas: Canvas, place: Place) -> None:
     canvas.line(place(-EDGE), 112, place(EDGE), 112, "k-axis", 1.5)
     for magnitude in (float(m) for m in quant.E2M1_LEVELS):
-        row = 0 if magnitude == int(magnitude) else 2 if canvas.narrow and magnitude < 1 else 1
         for level in sorted({magnitude, -magnitude + 0.0}):
+            row = 0 if magnitude == int(magnitude) else 2 if canvas.narrow and level in (-0.5, 1.5) else 1
             canvas.line(place(level), 112, place(level), 121 + _LABELS * row, "k-tick", 1)
             canvas.circle(place(level), 112, 3.5, "k-level")
             canvas.text(place(level), 133 + _LABELS * row, show(level), "k-label", size=SMALL)
