@@ -6,7 +6,8 @@
  */
 
 import { EduElement, button, fileUrl, fromFile, make } from "./base.js";
-import { Controls, makeFragment, nearestKey, otherStep, parseFragment, stateKey } from "./controls.js";
+import { makeFragment, nearestKey, otherStep, parseFragment, stateKey } from "./control_keys.js";
+import { Controls } from "./controls.js";
 import { copyData, copyLink } from "./widget_copy.js";
 import { mountCover } from "./widget_cover.js";
 import { toggleEditor } from "./widget_edit.js";
@@ -15,8 +16,8 @@ import { PythonFailure, explain, progressLine, python } from "./runtime.js";
 import { faultWords, liveWords, nearWords } from "./widget_words.js";
 
 /**
- * @typedef {import("./controls.js").Control} Control
- * @typedef {import("./controls.js").Value} Value
+ * @typedef {import("./control_values.js").Control} Control
+ * @typedef {import("./control_values.js").Value} Value
  * @typedef {{id: string, title: string, controls: Control[], defaults: Record<string, Value>,
  *   values: Record<string, Value>, mechanism: {modules: Record<string, string[]>, names: string[],
  *   source: string}, predict?: {quiz: string, version: string, when: Record<string, Value>}}} Spec

@@ -3,9 +3,9 @@
  * pictures that can be clicked. Both only set a control, so that keyboard, screen reader and links know nothing new.
  */
 
-import { applies, parseValue, snap } from "./controls.js";
+import { applies, parseValue, snap } from "./control_values.js";
 
-/** @typedef {import("./widget.js").EduWidget} EduWidget @typedef {import("./controls.js").Control} Control */
+/** @typedef {import("./widget.js").EduWidget} EduWidget @typedef {import("./control_values.js").Control} Control */
 
 /** Time for one step while it plays. */
 const STEP_MS = 1_400;

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./setup.mjs";
 
-const {
-  applies, faultOf, makeFragment, nearestKey, optionOf, otherStep, parseFragment, parseValue, settingsText, sliderText, snap, stateKey, stepFrom, textFault, textOf,
-} = await import("../../assets/js/controls.js");
+const { makeFragment, nearestKey, otherStep, parseFragment, stateKey } = await import("../../assets/js/control_keys.js");
+const { applies, faultOf, optionOf, parseValue, settingsText, sliderText, snap, stepFrom, textFault, textOf } = await import(
+  "../../assets/js/control_values.js"
+);
 
 const value = { name: "value", kind: "slider", label: "Value", min: -8, max: 8, step: 0.05, when: { part: "one" } };
 const part = { name: "part", kind: "choice", label: "Part", options: { one: "One", block: "Block" } };
