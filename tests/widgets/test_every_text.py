@@ -73,6 +73,20 @@ def test_numbers_and_words_are_written_in_one_way(id):
                 assert not re.search(pattern, text), f"{fault} in {text!r} at {values}"
 
 
+@every_widget
+def test_the_controls_are_written_in_the_same_way(id):
+    for name, control in widgets.get(id).controls.items():
+        said = [control.label, control.help, getattr(control, "unit", "")]
+        said += [
+            *getattr(control, "options", {}).values(),
+            *getattr(control, "names", ()),
+            *getattr(control, "rows", ()),
+        ]
+        for text in filter(None, said):
+            for fault, pattern in WRITTEN.items():
+                assert not re.search(pattern, text), f"{fault} in {text!r}, a word of {name}"
+
+
 def drawn(*texts) -> Drawing:
     canvas = Canvas(100, 40)
     for text in texts:

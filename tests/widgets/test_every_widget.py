@@ -82,6 +82,23 @@ def test_first_moves_are_computed_in_advance_within_sixty_kilobytes(id):
         assert known["summaries"][key] == view.summary
 
 
+@pytest.mark.parametrize(
+    ("id", "chosen", "steps"),
+    [
+        ("engram", {"sentence": "spelling"}, "token"),
+        ("mhc", {"part": "sinkhorn", "spread": "6"}, "iterations"),
+        ("one-token", {"edit": "mhc.A"}, "stop"),
+        ("toy-attention", {"run": "changed", "which": "0"}, "step"),
+    ],
+)
+def test_a_reader_can_go_on_stepping_after_a_choice_without_python(id, chosen, steps):
+    widget = widgets.get(id)
+    known = {states.state_key(widget, values) for values in states.planned(widget)}
+    control = widget.controls[steps]
+    for index in range(control.count + 1):
+        assert states.state_key(widget, {**chosen, steps: control.at(index)}) in known
+
+
 @every_widget
 def test_every_function_of_the_mechanism_takes_part(id):
     chosen = widgets.get(id)

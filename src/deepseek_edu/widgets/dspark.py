@@ -5,6 +5,8 @@ algorithm is that of the DSpark paper). Drafting itself, three small layers over
 costs and curves are invented.
 """
 
+from deepseek_edu.drawing.numbers import grouped
+
 from . import dspark_schedule as schedule
 from .contract import Choice, Numbers, Slider, Toggle, View, widget
 from .dspark_acceptance import PAIRS, TOKENS, acceptance_view, normalised
@@ -69,7 +71,7 @@ def dspark(
         when={**ACCEPTANCE, "pair": "own"},
     ) = (*PAIRS["different"][0], *PAIRS["different"][1]),
     count: Choice(
-        {"40": "40", "400": "400", "4000": "4,000"}, "Rounds", look="segments", when=ACCEPTANCE, more=True
+        {"40": "40", "400": "400", "4000": grouped(4000)}, "Rounds", look="segments", when=ACCEPTANCE, more=True
     ) = "4000",
     sample: Slider(1, 8, 1, "Sample (other random numbers)", stops=4, when=ACCEPTANCE, more=True) = 1,
     chances: Choice(

@@ -4,6 +4,8 @@ Mechanism: `reference.engram` (report, section 2.4.2), called through the module
 and the gate by hand, collisions counted, heads packed in one table, the released sizes. Toy values are illustrative.
 """
 
+from deepseek_edu.drawing.numbers import grouped
+
 from . import engram_toys
 from .contract import Choice, Numbers, Slider, Text, Toggle, View, widget
 from .engram_collisions import DRAWS, SIZES, equal_view, heads_view
@@ -42,7 +44,7 @@ SENTENCES = {
     },
     source="report §2.4.2",
     chapter="07_engram",
-    grid=("part", "image", "experiment", "heads", "offsets"),
+    grid=("part", "sentence", "image", "experiment", "heads", "offsets"),
 )
 def engram(
     part: Choice(
@@ -87,8 +89,8 @@ def engram(
         help="Whole numbers.",
         when=HASH,
     ) = engram_toys.IDS,
-    first: Slider(1, 100, 1, "Factor of head 1", stops=17, when=HASH) = engram_toys.FACTORS[0],
-    second: Slider(1, 100, 1, "Factor of head 2", stops=17, when=HASH) = engram_toys.FACTORS[1],
+    first: Slider(1, 100, 1, "Factor of head 1", stops=5, when=HASH) = engram_toys.FACTORS[0],
+    second: Slider(1, 100, 1, "Factor of head 2", stops=5, when=HASH) = engram_toys.FACTORS[1],
     mixed: Choice(
         {"plus": "Sum (toy)", "xor": "XOR (model)"}, "Join by", look="segments", when=HASH, more=True
     ) = "plus",
@@ -115,7 +117,7 @@ def engram(
         len(SIZES) - 1,
         1,
         "Rows of the first table",
-        names=tuple(map(str, SIZES)),
+        names=tuple(map(grouped, SIZES)),
         when={**PAIRS, "experiment": "heads"},
     ) = 2,
     draw: Slider(1, DRAWS, 1, "Draw", help="Other ids and other multipliers.", stops=4, when=PAIRS, more=True) = 1,

@@ -31,7 +31,7 @@ ITERATIONS = settings().hc_sinkhorn_iters
     },
     source="report §2.4.1",
     chapter="06b_mhc",
-    grid=("part", "shift"),
+    grid=("part", "spread", "shift"),
 )
 def mhc(
     part: Choice(

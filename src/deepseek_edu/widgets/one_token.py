@@ -50,7 +50,7 @@ def _numbers(name: str) -> Numbers:
     },
     source="V4 report §2",
     chapter="09_one_token",
-    grid=(),
+    grid=("edit",),
 )
 def one_token(
     stop: Slider(1, len(STOPS), 1, "Stop", look="steps", names=NAMES) = 2,

@@ -2,7 +2,8 @@
 
 Which states: for every combination of the choices and switches in the widget's grid (all, unless it says otherwise),
 the start values; from each, along every other choice and every slider alone, a bounded number of stops: all of them
-where the choices are those of the start, fewer elsewhere. Typed text and numbers need Python.
+where the choices are those of the start, fewer elsewhere, except where a reader goes step by step. Typed text and
+numbers need Python.
 A part is stored as pieces (groups of a drawing, single metrics, rows of a table), and each piece once.
 """
 
@@ -17,7 +18,7 @@ from .render import render_parts
 
 VERSION = 1
 STOPS_ELSEWHERE = (33, 9, 5)
-"""Stops along a slider where 1, 2, 3 or more choices differ from the start."""
+"""Stops along a slider where 1, 2, 3 or more choices differ from the start; those of steps count as one."""
 
 _PIECE = re.compile(r'(<g [^>]*>)|(?=<g>)|(?<=</g>)|(?=<div class="edu-metric)|(?=<tr)')
 
@@ -50,7 +51,8 @@ def planned(widget: Widget) -> Iterator[dict[str, object]]:
             if not widget.shown(name, base):
                 continue
             if isinstance(control, Slider):
-                elsewhere = STOPS_ELSEWHERE[min(changed, len(STOPS_ELSEWHERE)) - 1]
+                few = 1 if control.look == "steps" else min(changed, len(STOPS_ELSEWHERE))
+                elsewhere = STOPS_ELSEWHERE[few - 1]
                 stops = min(control.stops, elsewhere) if changed else control.stops
                 for index in _spread(control.count, stops):
                     yield {**base, name: control.at(index)}

@@ -31,7 +31,7 @@ _ORDER = ("first", "second", "third")
     mechanism={"reference.toy_attention": ("project", "attention_scores", "later_keys", "in_slow_motion")},
     source="a teaching model, not part of the released one",
     chapter="10_small_attention",
-    grid=("mask", "run"),
+    grid=("mask", "run", "which"),
 )
 def toy_attention(
     step: Slider(1, 8, 1, "Line", look="steps", names=tuple(f"{n} {line.name}" for n, line in enumerate(LINES, 1))) = 6,
