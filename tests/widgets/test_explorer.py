@@ -13,7 +13,7 @@ from deepseek_edu.reference import v4_model, weights
 from deepseek_edu.widgets import explorer_facts, explorer_trace, explorer_walk, live
 from deepseek_edu.widgets.explorer_layout import Layout
 from deepseek_edu.widgets.explorer_parts import PARTS
-from tests.widgets.test_every_widget import texts
+from tests.widgets.text_boxes import boxes
 
 # layer: (mode, ratio, owner, chooser), from the table of the report: section 4.2.1
 SCHEDULE = {0: ("window", 0, None, None), 1: ("window", 0, None, None)}
@@ -203,7 +203,7 @@ def test_boxes_of_the_map_lie_inside_it_and_apart(model, width):
 def test_texts_in_boxes_of_the_map_are_whole():
     for values in ({}, {"model": "v4"}, {"look": "new"}, {"phase": "prefill"}, {"layer": "draft-1"}):
         for drawing in (view(**values).parts[0].wide, view(**values).parts[0].narrow):
-            assert "…" not in "".join(words for _, _, words, _ in texts(drawing.markup))
+            assert "…" not in "".join(box.words for box in boxes(drawing.markup)[0])
 
 
 def test_the_followed_token_is_the_models_own():

@@ -109,7 +109,8 @@ def _attention(canvas, step, count: int, left: float, cell: float, y: float) -> 
             canvas.text(0, y + 18, short, "k-label", "start")
             words = [percent(share) for share in taken] + [""] * (count - len(taken))
             shades = [min(1.0, share / 0.6) for share in taken] + [0.0] * (count - len(taken))
-            kit.cells(canvas, left, y, words, cell, 26, "hidden", shades, off=range(len(taken), count))
+            size = SMALL if canvas.narrow else FONT
+            kit.cells(canvas, left, y, words, cell, 26, "hidden", shades, off=range(len(taken), count), size=size)
         y += 32
     return y
 
