@@ -1,10 +1,12 @@
 """Rows of the comparison with transformers' DeepSeek-V4: ratios pair by pair, each condition in a fresh process.
 
 As PyTorch comes its threads spin while they wait. Where other programs share the cores, a spinning thread keeps the
-core from the one it waits for, and a step of some hundred short operations pays for it at each of them. Both rows are
-in the table with the promise: idle cores, and cores that two other programs use (v4_peer.py says which, and why those).
-On shared cores single pairs lie far apart, so there the lowest pair counts, not the median.
-The same comparison with sleeping threads (OMP_WAIT_POLICY=passive) stands beside them.
+core from the one it waits for, and work of some hundred short operations pays for it at each of them. So a prompt is
+read in two pieces with a thread each (model/threads.py), and a step runs on one thread.
+
+The promise is for shared cores (v4_peer.py says which): there the lowest pair counts, not the median, since single
+pairs lie far apart. On idle cores prefill has the same limit. A step has none there: the peer takes some 30 ms, and an
+eighth of that is about what one core needs to read the step's weights once, which is a row of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ SETTINGS = {
     "peer: prompt": v4_peer.TOKENS,
     "peer: steps": f"{v4_peer.STEPS}, down to {v4_peer.FEWEST_STEPS} where they take over {v4_peer.LONGEST} s",
     "peer: pairs": f"{PAIRS}, or as many as begin within {v4_peer.ENOUGH} s",
-    "peer: shared cores": f"{v4_peer.THREADS} processes of one thread multiply {busy.SIZE}² float32 matrices meanwhile",
+    "peer: one, two beside": f"so many processes of one thread multiply {busy.SIZE}² float32 matrices meanwhile",
     "peer: OMP_WAIT_POLICY": "unset, and passive in the rows with sleeping threads",
 }
 PARTS = (
@@ -31,23 +33,30 @@ PARTS = (
 
 def rows(conditions: Sequence[str] = tuple(v4_peer.CONDITIONS)) -> Iterator[Row]:
     """Speed against the peer; with all conditions also memory, and the share of the matrix-product rate of prefill."""
+    found = {}
     for condition in conditions:
-        pairs = v4_peer.compare_under(condition, PAIRS)
+        found[condition] = pairs = v4_peer.compare_under(condition, PAIRS)
         yield from against(pairs, condition)
     if len(conditions) < len(v4_peer.CONDITIONS):
         return
+    pairs = found["idle"]
     rate, work = v4_peer.matrix_rate(), v4_peer.prefill_operations()
     took = statistics.median(side.prefill for side, _ in pairs)
     detail = f"{work / 1e9:.0f} GFLOP in {took:.2f} s; a matrix product of 2048³ runs at {rate / 1e9:.0f} GFLOP/s"
     yield Row("V4 prefill, share of the matrix-product rate", work / took / rate, "", None, detail)
+    rate, read = v4_peer.reading_rate(), v4_peer.step_bytes()
+    took, other = (statistics.median(side.step for side in column) for column in zip(*pairs, strict=True))
+    detail = f"{read / 1e6:.0f} MB in {1e3 * took:.1f} ms; one core reads them at {rate / 1e9:.0f} GB/s in "
+    detail += f"{1e3 * read / rate:.1f} ms; an eighth of the peer's step is {1e3 * other / 8:.1f} ms"
+    yield Row("V4 decode, share of the rate of reading weights", read / took / rate, "", None, detail)
     mine, other = (v4_peer.peak_memory(side) for side in ("ours", "theirs"))
     detail = f"{mine / 1e6:.0f} MB, peer {other / 1e6:.0f} MB: most held by a fresh process"
     yield Row("V4 peak memory against transformers", mine / other, "× peer", 1, detail)
 
 
 def against(pairs: list, condition: str) -> Iterator[Row]:
-    """Both ratios under one condition: the median, on shared cores the lowest; sleeping threads have no limit."""
-    promised, shared = not v4_peer.CONDITIONS[condition].passive, v4_peer.CONDITIONS[condition].others > 0
+    """Both ratios under one condition: the median, on shared cores the lowest pair."""
+    idle, shared = condition == "idle", v4_peer.CONDITIONS[condition].others > 0
     for name, part, least, unit, convert in PARTS:
         ours, theirs = ([getattr(side, part) for side in column] for column in zip(*pairs, strict=True))
         here, there = (convert(statistics.median(column)) for column in (ours, theirs))
@@ -57,6 +66,6 @@ def against(pairs: list, condition: str) -> Iterator[Row]:
         if shared:
             detail += f"; the lowest pair, all: {', '.join(f'{one:.3g}' for one in ratios)}"
         data = {"seconds": ours, "peer's seconds": theirs}
-        full, limit = f"{name}, {condition}", least if promised else None
+        limit = least if shared or (idle and part == "prefill") else None
         value = ratios[0] if shared else statistics.median(ratios)
-        yield Row(full, value, "× as fast", limit, detail, least=True, data=data)
+        yield Row(f"{name}, {condition}", value, "× as fast", limit, detail, least=True, data=data)

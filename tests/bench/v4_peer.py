@@ -1,16 +1,18 @@
 """DeepSeek-V4 here and in transformers: one configuration, equal weights, equal logits, and what each costs on a CPU.
 
 `python -m tests.bench.v4_peer` prints prefill of 2048 tokens, cached decode after it, and peak memory. Both run in
-float32 on two threads, in turn; the ratio of each pair counts. All of it in fresh processes under three conditions:
+float32 on two threads, in turn; the ratio of each pair counts. All of it in fresh processes under four conditions:
 
     idle              threads as PyTorch starts them, which spin while they wait; nothing else runs, if the machine
                       was idle before
-    shared cores      the same, while as many other processes as there are threads multiply matrices (busy.py)
+    one beside        the same, while another process multiplies matrices (busy.py): two cores shared by three threads
+    two beside        the same, with as many other processes as there are threads
     sleeping threads  nothing else runs, and threads sleep while they wait (OMP_WAIT_POLICY=passive)
 
-The load of the shared cores was chosen for what it is, one computing program for each core. What either side takes
-under each condition, and how far single pairs lie apart, is in the recorded rows (model_peer.py).
-`python -m tests.bench.v4_peer "shared cores"` measures one condition alone.
+The promise was made for two shared cores on which the peer prefills 140 to 350 tokens/s and takes 130 to 150 ms a
+step. Of the loads tried, one process beside comes nearest; two slow the peer's prefill below that. What either side
+takes under each condition, and how far single pairs lie apart, is in the recorded rows (model_peer.py).
+`python -m tests.bench.v4_peer "one beside"` measures one condition alone.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from pathlib import Path
 import torch
 
 from deepseek_edu.config import ModelConfig
+from deepseek_edu.model.linear import times as times_vector
+from deepseek_edu.model.threads import limited
 from deepseek_edu.model.v4_model import V4Model
 from tests.bench.busy import busy
 
@@ -55,7 +59,8 @@ class Condition:
 
 CONDITIONS = {
     "idle": Condition(),
-    "shared cores": Condition(others=THREADS),
+    "one beside": Condition(others=1),
+    "two beside": Condition(others=2),
     "sleeping threads": Condition(passive=True),
 }
 GAP = 2e-4
@@ -235,15 +240,35 @@ def prefill_operations(tokens=TOKENS):
     return 2 * total
 
 
-def matrix_rate(size=2048, runs=5):
-    """Operations per second of a large matrix product on this machine."""
-    a, b = torch.randn(2, size, size)
-    a @ b
+def step_bytes():
+    """Bytes of the weights that one decode step reads: all but the embeddings and the experts that are not chosen."""
+    c, model = benchmark_config(), our_model()
+    experts = sum(parameters(layer.ffn.experts) for layer in model.layers)
+    read = parameters(model) - parameters(model.embed) - experts + experts * c.n_activated_experts // c.n_routed_experts
+    return 4 * read
+
+
+def reading_rate(rows=16384, width=2048, runs=9):
+    """Bytes per second at which one core reads a float32 matrix that no cache holds, to multiply it with a vector."""
+    matrix, vector = torch.randn(rows, width).numpy(), torch.randn(width).numpy()
     took = []
     for _ in range(runs):
         began = time.perf_counter()
-        a @ b
+        times_vector(matrix, vector)
         took.append(time.perf_counter() - began)
+    return matrix.nbytes / statistics.median(took)
+
+
+def matrix_rate(size=2048, runs=5):
+    """Operations per second of a large matrix product on THREADS threads of this machine."""
+    a, b = torch.randn(2, size, size)
+    took = []
+    with limited(THREADS):
+        a @ b
+        for _ in range(runs):
+            began = time.perf_counter()
+            a @ b
+            took.append(time.perf_counter() - began)
     return 2 * size**3 / statistics.median(took)
 
 

@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 from deepseek_edu.experiments.record import chart, parser, significant, surroundings, write_record
+from deepseek_edu.model.threads import limited
 from deepseek_edu.reference import toy_language
 
 SEED, SPLIT_SEED = 1, 0
@@ -136,9 +137,7 @@ def lists():
 def train(seed, steps=STEPS):
     """Return the figures of every 25th step of one run, from step 0."""
     both = lists()
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # sums in one order, and small matrices gain nothing from more
-    try:
+    with limited(1):  # sums in one order, and small matrices gain nothing from more
         torch.manual_seed(seed)
         tokens = _tensor(both[0])
         model = Transformer(len(toy_language.VOCABULARY), tokens.shape[1] - 1)
@@ -155,8 +154,6 @@ def train(seed, steps=STEPS):
             if step % EVERY == 0:
                 found.append(look(model, both, step, seed))
         return found
-    finally:
-        torch.set_num_threads(before)
 
 
 def _tensor(texts):

@@ -28,7 +28,8 @@ A reader may take the files in this order:
     v4_cache, v4_compressor,            the model before, for comparison
     v4_reading, v4_attention,
     v4_streams, v4_experts,
-    v4_block, v4_step, v4_model
+    v4_block, v4_step, v4_run,
+    v4_model, threads
 
 Arguments with one meaning in every file:
 

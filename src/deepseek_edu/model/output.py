@@ -48,8 +48,9 @@ def joined(outputs, logits):
             fed = (output.span.counts > 0).to(values.device)
             values = torch.where(fed[:, None, None], output.logits, values)
     last = outputs[-1]
-    hidden = [output.main_hidden for output in outputs]
-    main_hidden = None if hidden[0] is None else torch.cat(hidden, dim=1)
+    for_drafter = [output.main_hidden for output in outputs]
+    main_hidden = None if for_drafter[0] is None else torch.cat(for_drafter, dim=1)
+    hidden = torch.cat([output.hidden for output in outputs], dim=1)
     hashes = None if last.hashes is None else torch.cat([output.hashes for output in outputs], dim=1)
     tokens = sum(output.layer_tokens for output in outputs)
-    return Output(values, span, main_hidden, last.choices, hashes, tokens)
+    return Output(values, span, main_hidden, last.choices, hashes, tokens, hidden)

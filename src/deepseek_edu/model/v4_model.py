@@ -5,20 +5,22 @@ Differences to V4.1 are those of reference/v4_model.py. All layers run on all to
 Source: V4 report; V4 reference `Transformer`, `Block`, `MTPBlock`.
 """
 
-from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import nn
 
-from deepseek_edu.model import dspark, v4_step
+from deepseek_edu.model import dspark, threads
 from deepseek_edu.model.language_model import LanguageModel
 from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.output import Output, joined, require_logits
+from deepseek_edu.model.span import Span
 from deepseek_edu.model.tiles import next_ids
 from deepseek_edu.model.v4_attention import Call
 from deepseek_edu.model.v4_block import DraftStage, NextTokenLayer, StreamHead, V4Block
 from deepseek_edu.model.v4_cache import V4Cache
 from deepseek_edu.model.v4_experts import V4MoE
+from deepseek_edu.model.v4_run import Run
 from deepseek_edu.reference import checks
 from deepseek_edu.reference.v4_model import v4_weight_shapes, wrong_tables
 
@@ -28,20 +30,13 @@ ONE_TOKEN_THREADS = 1
 Such a step is some hundred short operations. Where other programs run beside it, two threads wait for each other at
 each of them: a step that took 50 ms on one took 500 ms and more on two.
 """
+PIECE = 1024
+"""Columns of a prompt that are read together where pieces are read side by side.
 
-
-@contextmanager
-def _threads(number):
-    """Run with so many threads; PyTorch's number stands again afterwards."""
-    before = torch.get_num_threads()
-    if number in (None, before):
-        yield
-        return
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+Shorter pieces load the weights more often; with longer ones a thread is alone for longer at the beginning and the end.
+"""
+SHORTEST_PIECE = 512
+"""Columns of a piece below which a prompt is read at once, since idle cores are up to a quarter faster then."""
 
 
 class V4Model(LanguageModel, StreamHead):
@@ -104,25 +99,15 @@ class V4Model(LanguageModel, StreamHead):
             with_routing: keep what the routers chose in Output.routing.
 
         Returns:
-            Output; `hidden` is what the last norm reads, of the rows of the logits.
+            Output; `hidden` is what the last norm reads, of all tokens.
 
         Raises:
             ValueError: ids or counts do not fit; the message names the argument.
         """
         require_logits(logits)
-        ids, call = self._begin(ids, cache, counts, quantized)
-        routing = [] if with_routing else None
-        streams, main_hidden = self._layers(ids, call, routing)
-        call.cache.advance(call.span.counts)
-        if main_hidden is not None:
-            dspark.insert_context(main_hidden, call.span, self.mtp, call.cache)
-        call.cache.decoded = call.cache.lengths.clone()
-        if logits == "last":
-            streams = call.span.take_last(streams, 1)
-        hidden = self.collapse(streams)  # B R C
-        values = None if logits == "none" else self.head(self.norm(hidden))
-        tokens = len(self.layers) * int(call.span.counts.sum())
-        return Output(values, call.span, main_hidden, {}, None, tokens, hidden, routing or [])
+        run = Run(self, *self._begin(ids, cache, counts, quantized), with_routing)
+        self._layers(run)
+        return self._finish(run, logits)
 
     def predict_after_next(self, ids, following, cache=None, counts=None, quantized=False):
         """Run backbone and next-token layer: logits [B T V] for the token after the next one.
@@ -138,7 +123,7 @@ class V4Model(LanguageModel, StreamHead):
             raise ValueError(f"the model must be made with drafter='mtp' for this; it has {self.drafter!r}")
         ids, call = self._begin(ids, cache, counts, quantized)
         layer = self.mtp[0]
-        streams, _ = self._layers(ids, call, None)
+        streams = self._layers(Run(self, ids, call))
         following = torch.as_tensor(following, device=self.device)
         streams = layer.run(
             layer.join(streams, self.embed(following)),
@@ -156,7 +141,8 @@ class V4Model(LanguageModel, StreamHead):
         Args:
             ids: int64 [B T], or a list of lists of different lengths (then without counts).
             cache, counts, logits: as in `forward`.
-            chunk: columns at a time, or None for all at once; memory falls with it, the result stays the same.
+            chunk: columns at a time; memory falls with it. None for all at once, on a CPU for two pieces of up to PIECE
+                columns at a time, on a thread each (threads.py). The result stays the same.
             decoder: only "all"; V4 has no layers that could be skipped.
 
         Returns:
@@ -170,6 +156,9 @@ class V4Model(LanguageModel, StreamHead):
         require_logits(logits)
         ids, counts = self.checked_tokens(ids, cache, counts)
         width = ids.shape[1]
+        if chunk is None and self._cut_pays(width):
+            piece = min(PIECE, -(-width // 2))
+            return joined(self._side_by_side(ids, cache, counts, piece, logits), logits)
         chunk = width if chunk is None else checks.count(chunk, "chunk", 1)
         outputs = [
             self.forward(ids[:, begin : begin + chunk], cache, (counts - begin).clamp(0, chunk), logits=logits)
@@ -185,7 +174,7 @@ class V4Model(LanguageModel, StreamHead):
         """
         ids = next_ids(ids, self.device)
         alone = ids.numel() == 1 and self.device.type == "cpu"
-        with _threads(ONE_TOKEN_THREADS if alone else None):
+        with threads.limited(ONE_TOKEN_THREADS if alone else None):
             return super().decode(ids, cache, **options)
 
     def generate(self, ids, max_new_tokens, **options):
@@ -210,22 +199,44 @@ class V4Model(LanguageModel, StreamHead):
         ids, counts = self.checked_tokens(ids, cache, counts)
         return ids, Call(cache.span(counts, ids.shape[1]), cache)
 
-    def _layers(self, ids, call, routing):
-        """Streams after the last layer, [B T S C], and what draft stages read, [B T targets·C], or None."""
-        streams = self.embed(ids)[:, :, None].expand(-1, -1, self.config.hc_mult, -1)  # B T S C
-        valid = None if call.span.full else call.span.valid
-        read = self.config.dspark_target_layer_ids if self.drafter == "dspark" else ()
-        means = {}
-        step = v4_step.Step(int(ids), call) if routing is None and v4_step.fits(call) else None
+    def _layers(self, run):
+        """Run all layers; returns the streams [B T S C]."""
         for layer in self.layers:
-            if step is not None:
-                streams = torch.from_numpy(step.layer(layer, streams[0, 0].numpy()))[None, None]
-            else:
-                streams = layer.run(
-                    streams,
-                    lambda u, layer=layer: layer.attn(u, call),
-                    lambda u, layer=layer: layer.ffn(u, ids, valid, routing),
-                )
-            if layer.plan.index in read:
-                means[layer.plan.index] = streams.mean(dim=2)  # B T C
-        return streams, torch.cat([means[layer] for layer in read], dim=-1) if read else None
+            run.layer(layer)
+        return run.streams
+
+    def _finish(self, run, logits):
+        """Count the tokens of a run whose layers have all run, and return its Output."""
+        span, cache, streams, main_hidden = run.call.span, run.call.cache, run.streams, run.main_hidden()
+        cache.advance(span.counts)
+        if main_hidden is not None:
+            dspark.insert_context(main_hidden, span, self.mtp, cache)
+        cache.decoded = cache.lengths.clone()
+        hidden = self.collapse(streams)  # B T C
+        values = None
+        if logits != "none":
+            values = self.head(self.norm(hidden if logits == "all" else span.take_last(hidden, 1)))
+        tokens = len(self.layers) * int(span.counts.sum())
+        return Output(values, span, main_hidden, {}, None, tokens, hidden, run.routing or [])
+
+    def _cut_pays(self, width):
+        """Whether a prompt of so many columns is read in pieces on several threads."""
+        several = self.device.type == "cpu" and torch.get_num_threads() > 1
+        return several and width >= 2 * SHORTEST_PIECE and not torch.is_autocast_enabled("cpu")
+
+    def _side_by_side(self, ids, cache, counts, width, logits):
+        """Outputs of pieces of a prompt, one a layer behind the other: list of Output.
+
+        Args:
+            width: columns of a piece.
+        """
+        outputs, grid = [], []
+        for begin in range(0, ids.shape[1], width):
+            piece, fed = ids[:, begin : begin + width], (counts - begin).clamp(0, width)
+            first = cache.lengths + counts.clamp_max(begin)
+            span = Span(first, fed.clamp_max(piece.shape[1]), piece.shape[1], self.config, self.device, self.dtype)
+            run = Run(self, piece, Call(span, cache))
+            layers = [partial(run.layer, layer) for layer in self.layers]
+            grid.append([*layers, lambda run=run: outputs.append(self._finish(run, logits))])
+        threads.wavefront(grid)
+        return outputs

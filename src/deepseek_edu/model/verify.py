@@ -6,23 +6,16 @@ the recorded values were chosen so that exact arithmetic stays clear of the boun
 Source: our own.
 """
 
-from contextlib import contextmanager
-
 import torch
 
 from deepseek_edu.model import dspark
 from deepseek_edu.model.model import Model
+from deepseek_edu.model.threads import limited
 
 
-@contextmanager
 def _threads_for(config):
     """One thread for narrow models, whose products are so short that threads would mostly wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if config.dim < 512 else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return limited(1 if config.dim < 512 else None)
 
 
 class TorchRunner:

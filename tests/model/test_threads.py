@@ -1,0 +1,188 @@
+"""Pieces of work side by side: order, threads, errors; and a V4 prompt that is read so."""
+
+import threading
+import time
+from itertools import pairwise
+
+import pytest
+import torch
+
+from deepseek_edu.model import threads, v4_model
+from deepseek_edu.model.v4_model import V4Model
+
+from ..reference.test_v4 import random_weights
+from ..reference.test_v4_dspark import drafting_v4
+from .tiny import gap
+
+PIECES, STAGES = 5, 4
+
+
+@pytest.fixture
+def two_threads():
+    """PyTorch works on two threads, whatever the machine has."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    assert torch.get_num_threads() == 2, "a call has left another number behind"
+    torch.set_num_threads(before)
+
+
+class Log:
+    """A grid of functions that note when they begin and end; those named in `pauses` take their time."""
+
+    def __init__(self, pauses=()):
+        self.events, self.pauses = [], pauses
+        self.grid = [[self._function(piece, stage) for stage in range(STAGES)] for piece in range(PIECES)]
+
+    def _function(self, piece, stage):
+        def run():
+            self.events.append(("begin", piece, stage))
+            time.sleep(0.02 if (piece, stage) in self.pauses else 0)
+            self.events.append(("end", piece, stage))
+
+        return run
+
+    def at(self, *event):
+        return self.events.index(event)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("pauses", [(), [(0, 1)], [(1, 0), (1, 3)], [(2, 2), (0, 0), (3, 1)]], ids=str)
+def test_each_function_waits_for_the_one_before_it_and_the_one_above(workers, pauses, two_threads):
+    log = Log(pauses)
+    threads.wavefront(log.grid, workers)
+    assert len(log.events) == len(set(log.events)) == 2 * PIECES * STAGES
+    for piece in range(PIECES):
+        for stage in range(STAGES):
+            if stage:
+                assert log.at("end", piece, stage - 1) < log.at("begin", piece, stage)
+            if piece:
+                assert log.at("end", piece - 1, stage) < log.at("begin", piece, stage)
+
+
+def test_a_piece_goes_on_while_another_is_held_up(two_threads):
+    """Piece 0 waits in its stage 1 until piece 1 has run its stage 0: with one worker this would never end."""
+    reached = threading.Event()
+    grid = [[lambda: None, lambda: reached.wait(30)], [reached.set, lambda: None]]
+    threads.wavefront(grid)
+    assert reached.is_set()
+
+
+def test_each_worker_has_its_share_of_the_threads_and_the_callers_modes(two_threads):
+    barrier, found = threading.Barrier(2, timeout=30), []
+
+    def look():
+        found.append((torch.get_num_threads(), torch.is_inference_mode_enabled(), threading.get_ident()))
+
+    def meet():
+        barrier.wait()
+        look()
+
+    with torch.inference_mode():
+        threads.wavefront([[look, meet], [meet, look]])
+    assert {row[:2] for row in found} == {(1, True)}
+    assert len({row[2] for row in found}) == 2
+    found.clear()
+    threads.wavefront([[look], [look]])
+    assert {row[:2] for row in found} == {(1, False)}
+
+
+def test_the_first_error_ends_all_work_and_reaches_the_caller(two_threads):
+    log = Log()
+
+    def fail():
+        raise KeyError("this one")
+
+    log.grid[1][1] = fail
+    before = threading.active_count()
+    with pytest.raises(KeyError, match="this one"):
+        threads.wavefront(log.grid)
+    assert threading.active_count() == before
+    assert ("begin", 1, 2) not in log.events
+    assert ("begin", 2, 1) not in log.events
+
+
+def test_a_limit_of_threads_ends_with_its_block(two_threads):
+    with threads.limited(1):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+    with pytest.raises(KeyError), threads.limited(1):
+        raise KeyError
+    assert torch.get_num_threads() == 2
+    with threads.limited(None):
+        assert torch.get_num_threads() == 2
+
+
+# a prompt of V4
+
+
+def drafter(seed=0):
+    config = drafting_v4(head_dim=72)
+    return V4Model(config, "dspark", torch.float64).load_weights(random_weights(config, seed, dspark=True))
+
+
+def prompts(*lengths):
+    generator = torch.Generator().manual_seed(5)
+    return [torch.randint(96, (length,), generator=generator).tolist() for length in lengths]
+
+
+@pytest.mark.parametrize("lengths", [(41,), (41, 7, 30), (16, 1, 33)], ids=str)
+@pytest.mark.parametrize("logits", ["all", "last", "none"])
+@pytest.mark.parametrize("quantized", [False, True])
+def test_a_prompt_read_in_pieces_side_by_side_is_the_prompt_read_at_once(
+    lengths, logits, quantized, monkeypatch, two_threads
+):
+    """After a first part, so that pieces begin inside groups; then more tokens, so that all of the cache is read."""
+    model, first, rest = drafter(), prompts(*[3] * len(lengths)), prompts(*lengths)
+    calls, run = [], threads.wavefront
+    monkeypatch.setattr(threads, "wavefront", lambda grid: calls.append(len(grid)) or run(grid))
+    monkeypatch.setattr(v4_model, "PIECE", 9)
+    outputs = []
+    for shortest in (4, 10**6):
+        monkeypatch.setattr(v4_model, "SHORTEST_PIECE", shortest)
+        cache = model.new_cache(len(lengths), quantized)
+        model.prefill(first, cache)
+        output = model.prefill(rest, cache, logits=logits)
+        after = model.decode([[token, 5] for token in range(len(lengths))], cache)
+        outputs.append((output, after, cache))
+    assert calls == [-(-max(lengths) // 9)]
+    (ours, after, cache), (expected, after_expected, whole) = outputs
+    assert ours.span.first.equal(expected.span.first)
+    assert ours.span.counts.equal(expected.span.counts)
+    assert ours.layer_tokens == expected.layer_tokens
+    for name in ("lengths", "stored", "highest", "decoded"):
+        assert getattr(cache, name).equal(getattr(whole, name)), name
+    assert (ours.logits is None) == (logits == "none")
+    valid = expected.span.valid
+    for name in ("logits", "hidden", "main_hidden"):
+        mine, theirs = getattr(ours, name), getattr(expected, name)
+        if mine is not None:
+            assert mine.shape == theirs.shape
+            assert gap(*(x if x.shape[1] == 1 else x[valid] for x in (mine, theirs))) < 1e-8, name
+    assert gap(after.logits, after_expected.logits) < 1e-8
+
+
+@pytest.mark.parametrize("length", [1023, 1024, 1025, 3000])
+def test_pieces_are_two_at_least_and_no_longer_than_is_said(length, monkeypatch, two_threads):
+    model, cut = drafter(), []
+    monkeypatch.setattr(V4Model, "_side_by_side", lambda self, ids, *rest: cut.append((ids.shape[1], rest[2])) or [])
+    monkeypatch.setattr(v4_model, "joined", lambda outputs, logits: None)
+    model.prefill(prompts(length), model.new_cache(quantized=False), logits="none")
+    if length < 1024:
+        assert cut == []
+        return
+    [(columns, width)] = cut
+    assert columns == length
+    assert 512 <= width <= 1024
+    begins = range(0, length, width)
+    assert len(begins) >= 2
+    assert all(b - a == width for a, b in pairwise(begins))
+
+
+def test_one_thread_or_chunks_that_were_asked_for_are_not_read_side_by_side(monkeypatch, two_threads):
+    model = drafter()
+    monkeypatch.setattr(V4Model, "_side_by_side", lambda *_: pytest.fail("read side by side"))
+    monkeypatch.setattr(v4_model, "SHORTEST_PIECE", 4)
+    model.prefill(prompts(20), model.new_cache(quantized=False), chunk=20)
+    with threads.limited(1):
+        model.prefill(prompts(20), model.new_cache(quantized=False))
