@@ -544,7 +544,7 @@ PICTURED = """html => {
   return part.innerHTML === document.querySelector('edu-widget .edu-part').innerHTML;
 }"""
 KEPT_STEPS = [
-    ("one-token", "stop=15&edit=router.bias", {"stop": 15}),
+    ("one-token", "stop=15&edit=router.bias&bias=0.5,0,0,0", {"stop": 15, "edit": "router.bias"}),
     ("replay", "step=5&tokens=20", {"step": 5}),
 ]
 
