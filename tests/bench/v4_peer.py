@@ -5,14 +5,14 @@ float32 on two threads, in turn; the ratio of each pair counts. All of it in fre
 
     idle              threads as PyTorch starts them, which spin while they wait; nothing else runs, if the machine
                       was idle before
-    one beside        the same, while another process multiplies matrices (busy.py): two cores shared by three threads
-    two beside        the same, with as many other processes as there are threads
+    one core shared   the same, while another process multiplies matrices (busy.py)
+    both shared       the same, with as many other processes as there are threads
     sleeping threads  nothing else runs, and threads sleep while they wait (OMP_WAIT_POLICY=passive)
 
 The promise was made for two shared cores on which the peer prefills 140 to 350 tokens/s and takes 130 to 150 ms a
-step. Of the loads tried, one process beside comes nearest; two slow the peer's prefill below that. What either side
-takes under each condition, and how far single pairs lie apart, is in the recorded rows (model_peer.py).
-`python -m tests.bench.v4_peer "one beside"` measures one condition alone.
+step. The peer's prefill comes near that with one core shared, its step with both. What either side takes under each
+condition, and how far single pairs lie apart, is in the recorded rows (model_peer.py).
+`python -m tests.bench.v4_peer "both shared"` measures one condition alone.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Condition:
 
 CONDITIONS = {
     "idle": Condition(),
-    "one beside": Condition(others=1),
-    "two beside": Condition(others=2),
+    "one core shared": Condition(others=1),
+    "both shared": Condition(others=THREADS),
     "sleeping threads": Condition(passive=True),
 }
 GAP = 2e-4

@@ -97,9 +97,7 @@ def live_times(root: Path, ids: Iterable[str], say: Callable[[str], None] = lamb
     with tempfile.TemporaryDirectory() as folder:
         script, program = Path(folder) / "run.mjs", Path(folder) / "program.py"
         script.write_text(IN_NODE, encoding="utf-8")
-        program.write_text(
-            IN_PYODIDE.replace("COUNT", str(SETTINGS)).replace("IDS", repr(list(ids))), encoding="utf-8"
-        )
+        program.write_text(IN_PYODIDE.replace("COUNT", str(SETTINGS)).replace("IDS", repr(list(ids))), encoding="utf-8")
         command = [find_node(), str(script), str(pyodide), str(program), *map(str, wheels)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_LIMIT_S, check=False)
     if done.returncode:
