@@ -2,12 +2,13 @@
 
 import threading
 import time
-from itertools import pairwise
+from contextlib import contextmanager
+from itertools import pairwise, product
 
 import pytest
 import torch
 
-from deepseek_edu.model import threads, v4_model
+from deepseek_edu.model import dspark, threads, v4_model
 from deepseek_edu.model.v4_model import V4Model
 
 from ..reference.test_v4 import random_weights
@@ -17,14 +18,16 @@ from .tiny import gap
 PIECES, STAGES = 5, 4
 
 
-@pytest.fixture
+@contextmanager
 def two_threads():
     """PyTorch works on two threads, whatever the machine has."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    yield
-    assert torch.get_num_threads() == 2, "a call has left another number behind"
-    torch.set_num_threads(before)
+    try:
+        yield
+        assert torch.get_num_threads() == 2, "a call has left another number behind"
+    finally:
+        torch.set_num_threads(before)
 
 
 class Log:
@@ -46,29 +49,31 @@ class Log:
         return self.events.index(event)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
-@pytest.mark.parametrize("pauses", [(), [(0, 1)], [(1, 0), (1, 3)], [(2, 2), (0, 0), (3, 1)]], ids=str)
-def test_each_function_waits_for_the_one_before_it_and_the_one_above(workers, pauses, two_threads):
-    log = Log(pauses)
-    threads.wavefront(log.grid, workers)
-    assert len(log.events) == len(set(log.events)) == 2 * PIECES * STAGES
-    for piece in range(PIECES):
-        for stage in range(STAGES):
+@two_threads()
+def test_each_function_waits_for_the_one_before_it_and_the_one_above():
+    held_up = ((), ((0, 1),), ((1, 0), (1, 3)), ((2, 2), (0, 0), (3, 1)))
+    for workers, pauses in product((1, 2, 3), held_up):
+        log = Log(pauses)
+        threads.wavefront(log.grid, workers)
+        assert len(log.events) == len(set(log.events)) == 2 * PIECES * STAGES
+        for piece, stage in product(range(PIECES), range(STAGES)):
             if stage:
                 assert log.at("end", piece, stage - 1) < log.at("begin", piece, stage)
             if piece:
                 assert log.at("end", piece - 1, stage) < log.at("begin", piece, stage)
 
 
-def test_a_piece_goes_on_while_another_is_held_up(two_threads):
-    """Piece 0 waits in its stage 1 until piece 1 has run its stage 0: with one worker this would never end."""
-    reached = threading.Event()
-    grid = [[lambda: None, lambda: reached.wait(30)], [reached.set, lambda: None]]
+@two_threads()
+def test_a_piece_goes_on_while_another_is_held_up():
+    """Piece 0 waits in its stage 1 until piece 1 has run its stage 0."""
+    reached, found = threading.Event(), []
+    grid = [[lambda: None, lambda: found.append(reached.wait(10))], [reached.set, lambda: None]]
     threads.wavefront(grid)
-    assert reached.is_set()
+    assert found == [True]
 
 
-def test_each_worker_has_its_share_of_the_threads_and_the_callers_modes(two_threads):
+@two_threads()
+def test_each_worker_has_its_share_of_the_threads_and_the_callers_modes():
     barrier, found = threading.Barrier(2, timeout=30), []
 
     def look():
@@ -87,7 +92,8 @@ def test_each_worker_has_its_share_of_the_threads_and_the_callers_modes(two_thre
     assert {row[:2] for row in found} == {(1, False)}
 
 
-def test_the_first_error_ends_all_work_and_reaches_the_caller(two_threads):
+@two_threads()
+def test_the_first_error_ends_all_work_and_reaches_the_caller():
     log = Log()
 
     def fail():
@@ -102,7 +108,8 @@ def test_the_first_error_ends_all_work_and_reaches_the_caller(two_threads):
     assert ("begin", 2, 1) not in log.events
 
 
-def test_a_limit_of_threads_ends_with_its_block(two_threads):
+@two_threads()
+def test_a_limit_of_threads_ends_with_its_block():
     with threads.limited(1):
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
@@ -126,27 +133,32 @@ def prompts(*lengths):
     return [torch.randint(96, (length,), generator=generator).tolist() for length in lengths]
 
 
-@pytest.mark.parametrize("lengths", [(41,), (41, 7, 30), (16, 1, 33)], ids=str)
-@pytest.mark.parametrize("logits", ["all", "last", "none"])
-@pytest.mark.parametrize("quantized", [False, True])
-def test_a_prompt_read_in_pieces_side_by_side_is_the_prompt_read_at_once(
-    lengths, logits, quantized, monkeypatch, two_threads
-):
+@two_threads()
+def test_a_prompt_read_in_pieces_side_by_side_is_the_prompt_read_at_once():
     """After a first part, so that pieces begin inside groups; then more tokens, so that all of the cache is read."""
+    lengths = ((41,), (41, 7, 30), (16, 1, 33))
+    for some, logits, quantized in product(lengths, ("all", "last", "none"), (False, True)):
+        with pytest.MonkeyPatch.context() as patch:
+            compare(some, logits, quantized, patch)
+
+
+def compare(lengths, logits, quantized, patch):
     model, first, rest = drafter(), prompts(*[3] * len(lengths)), prompts(*lengths)
     calls, run = [], threads.wavefront
-    monkeypatch.setattr(threads, "wavefront", lambda grid: calls.append(len(grid)) or run(grid))
-    monkeypatch.setattr(v4_model, "PIECE", 9)
+    patch.setattr(threads, "wavefront", lambda grid: calls.append(len(grid)) or run(grid))
+    patch.setattr(v4_model, "PIECE", 9)
     outputs = []
     for shortest in (4, 10**6):
-        monkeypatch.setattr(v4_model, "SHORTEST_PIECE", shortest)
+        patch.setattr(v4_model, "SHORTEST_PIECE", shortest)
         cache = model.new_cache(len(lengths), quantized)
         model.prefill(first, cache)
         output = model.prefill(rest, cache, logits=logits)
         after = model.decode([[token, 5] for token in range(len(lengths))], cache)
-        outputs.append((output, after, cache))
+        with torch.no_grad():
+            draft = dspark.draft(torch.full((len(lengths),), 7), model, cache)
+        outputs.append((output, after, draft, cache))
     assert calls == [-(-max(lengths) // 9)]
-    (ours, after, cache), (expected, after_expected, whole) = outputs
+    (ours, after, draft, cache), (expected, expected_after, expected_draft, whole) = outputs
     assert ours.span.first.equal(expected.span.first)
     assert ours.span.counts.equal(expected.span.counts)
     assert ours.layer_tokens == expected.layer_tokens
@@ -159,11 +171,13 @@ def test_a_prompt_read_in_pieces_side_by_side_is_the_prompt_read_at_once(
         if mine is not None:
             assert mine.shape == theirs.shape
             assert gap(*(x if x.shape[1] == 1 else x[valid] for x in (mine, theirs))) < 1e-8, name
-    assert gap(after.logits, after_expected.logits) < 1e-8
+    assert gap(after.logits, expected_after.logits) < 1e-8
+    assert gap(draft.logits, expected_draft.logits) < 1e-8
 
 
 @pytest.mark.parametrize("length", [1023, 1024, 1025, 3000])
-def test_pieces_are_two_at_least_and_no_longer_than_is_said(length, monkeypatch, two_threads):
+@two_threads()
+def test_pieces_are_two_at_least_and_no_longer_than_is_said(length, monkeypatch):
     model, cut = drafter(), []
     monkeypatch.setattr(V4Model, "_side_by_side", lambda self, ids, *rest: cut.append((ids.shape[1], rest[2])) or [])
     monkeypatch.setattr(v4_model, "joined", lambda outputs, logits: None)
@@ -179,7 +193,8 @@ def test_pieces_are_two_at_least_and_no_longer_than_is_said(length, monkeypatch,
     assert all(b - a == width for a, b in pairwise(begins))
 
 
-def test_one_thread_or_chunks_that_were_asked_for_are_not_read_side_by_side(monkeypatch, two_threads):
+@two_threads()
+def test_one_thread_or_chunks_that_were_asked_for_are_not_read_side_by_side(monkeypatch):
     model = drafter()
     monkeypatch.setattr(V4Model, "_side_by_side", lambda *_: pytest.fail("read side by side"))
     monkeypatch.setattr(v4_model, "SHORTEST_PIECE", 4)

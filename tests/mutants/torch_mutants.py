@@ -10,6 +10,7 @@ from tests.mutants import (
     torch_steps,
     torch_storage,
     torch_streams,
+    torch_threads,
     torch_training,
     torch_v4,
     torch_v4_layers,
@@ -30,4 +31,5 @@ MUTANTS = (
     *torch_v4.MUTANTS,
     *torch_v4_layers.MUTANTS,
     *torch_v4_steps.MUTANTS,
+    *torch_threads.MUTANTS,
 )
