@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.model import dspark, v4_step
+from deepseek_edu.model import cache_file, dspark, v4_step
 from deepseek_edu.model.cache import Cache
 from deepseek_edu.model.v4_cache import V4Cache, V4Rows
 from deepseek_edu.model.v4_model import V4Model
@@ -166,6 +166,16 @@ def test_a_cache_of_another_model_and_other_arguments_are_refused():
         model.predict_after_next([[1]], [[2]])
     with pytest.raises(ValueError, match="must be 'v4'"):
         V4Model(ModelConfig.tiny())
+
+
+def test_a_cache_of_v4_is_not_written_to_a_file(tmp_path):
+    _, model = pair(drafting_v4())
+    cache = model.new_cache(quantized=False)
+    model.prefill([[1, 2, 3]], cache)
+    with pytest.raises(ValueError, match="must be one of V4.1; got one of V4, .* keep it in memory, or prefill again"):
+        cache_file.save(cache, tmp_path / "v4.cache")
+    assert not list(tmp_path.iterdir())
+    assert cache.lengths.tolist() == [3]
 
 
 def test_a_step_of_one_token_leaves_the_number_of_threads_as_it_was():

@@ -28,8 +28,12 @@ def to_reference(cache, row=0):
     """Return one row as a reference.cache.Cache with copies of its bytes; bfloat16 numbers become float32.
 
     Raises:
-        ValueError: there is no such row.
+        ValueError: there is no such row, or it is a cache of V4, for which there is no format.
     """
+    if cache.config.generation == "v4":
+        raise ValueError(
+            "cache must be one of V4.1; got one of V4, which no file format holds; keep it in memory, or prefill again"
+        )
     if not 0 <= row < cache.batch:
         raise ValueError(f"row must be 0 … {cache.batch - 1}; got {row}")
     dtype = np.float64 if cache.dtype == torch.float64 else np.float32
