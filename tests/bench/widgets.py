@@ -57,7 +57,7 @@ def rows() -> Iterator[Row]:
         chosen = widgets.get(id)
         data = states.states_bytes(chosen)
         count = len(list(states.planned(chosen)))
-        yield Row(f"{id}: states", states.compressed_size(data) / 1024, "KB", 60, f"{count} settings planned")
+        yield Row(f"{id}: states", states.compressed_size(data) / 1000, "KB", 60, f"{count} settings planned")
     with sync_playwright() as playwright, serving(site) as address:
         browser = playwright.chromium.launch(executable_path=executable, args=list(chromium.ARGUMENTS))
         SETTINGS["chromium"] = browser.version

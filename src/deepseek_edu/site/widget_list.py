@@ -116,7 +116,7 @@ def as_text(rows: list[Listed]) -> str:
             f"  controls   {', '.join(row.controls)}\n"
             + "".join(f"  mechanism  {line}\n" for line in row.mechanism)
             + f"  time       {row.native_ms:.1f} ms natively, {live} in Pyodide (medians of {SETTINGS} settings)\n"
-            f"  states     {row.states} in advance, {row.states_bytes / 1024:.1f} KB compressed"
+            f"  states     {row.states} in advance, {row.states_bytes / 1000:.1f} KB compressed"
         )
     return "\n".join(blocks)
 

@@ -89,8 +89,8 @@ def engram(
         help="Whole numbers.",
         when=HASH,
     ) = engram_toys.IDS,
-    first: Slider(1, 100, 1, "Factor of head 1", stops=5, when=HASH) = engram_toys.FACTORS[0],
-    second: Slider(1, 100, 1, "Factor of head 2", stops=5, when=HASH) = engram_toys.FACTORS[1],
+    first: Slider(1, 100, 1, "Factor of head 1", stops=4, when=HASH) = engram_toys.FACTORS[0],
+    second: Slider(1, 100, 1, "Factor of head 2", stops=4, when=HASH) = engram_toys.FACTORS[1],
     mixed: Choice(
         {"plus": "Sum (toy)", "xor": "XOR (model)"}, "Join by", look="segments", when=HASH, more=True
     ) = "plus",
@@ -120,8 +120,8 @@ def engram(
         names=tuple(map(grouped, SIZES)),
         when={**PAIRS, "experiment": "heads"},
     ) = 2,
-    draw: Slider(1, DRAWS, 1, "Draw", help="Other ids and other multipliers.", stops=4, when=PAIRS, more=True) = 1,
-    number: Slider(0, 11, 1, "Mixed number of the group", look="steps", when=PACKED) = 1,
+    draw: Slider(1, DRAWS, 1, "Draw", help="Other ids and other multipliers.", stops=2, when=PAIRS, more=True) = 1,
+    number: Slider(0, 11, 1, "Mixed number", look="steps", when=PACKED) = 1,
     offsets: Choice(
         {"right": "[0, 3]", "none": "None", "own": "[0, 4]"}, "Offsets", look="segments", when=PACKED
     ) = "right",
