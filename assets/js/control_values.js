@@ -48,7 +48,7 @@ export function sliderText(control, value) {
   if (control.names?.length) return control.names[stepIndex(control, value)];
   const decimals = (String(control.step).split(".")[1] ?? "").length;
   const number = value.toFixed(decimals).replace("-", "−");
-  return control.unit ? `${number} ${control.unit}` : number;
+  return number + (control.unit && control.unit !== "°" ? " " : "") + (control.unit ?? "");
 }
 
 /**

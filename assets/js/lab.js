@@ -67,7 +67,7 @@ export class EduLab extends EduElement {
     bar.hidden = false;
     const size = this.dataset.liveSize;
     const labels = {
-      run: python.running || !size ? "Run the visible cases" : `Run the visible cases (loads ${size}, once, from this site)`,
+      run: python.running || !size ? "Run the visible cases" : `Run the visible cases (loads ${size} once)`,
       stop: "Stop", reset: "Reset", undo: "Undo reset", download: "Download as file",
     };
     for (const [action, label] of Object.entries(labels)) {

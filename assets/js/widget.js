@@ -119,12 +119,14 @@ export class EduWidget extends EduElement {
     });
   }
 
-  /** The button says what it loads, unless Python runs on this page already. */
+  /** The button says how much it loads, and its tip from where, unless Python runs on this page already. */
   #labelLive() {
     if (python.state === "booting") return;
     const size = this.dataset.liveSize;
-    const label = python.running || !size ? "Run live" : `Run live (loads ${size}, once, from this site)`;
+    const loads = !python.running && size;
+    const label = loads ? `Run live (loads ${size} once)` : "Run live";
     const live = this.button("live");
+    live.title = loads ? "Python is loaded from this site." : "";
     if (live.textContent !== label) live.textContent = label;
   }
 

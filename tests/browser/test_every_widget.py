@@ -29,6 +29,43 @@ ANSWER = """
 """
 
 
+CROWDED = """
+(widget, phone) => {
+  const found = [], lines = (node) => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    return new Set([...range.getClientRects()].map(box => Math.round(box.top / 6))).size;
+  };
+  for (const hidden of widget.querySelectorAll('.edu-control[hidden], .edu-more[hidden]')) hidden.hidden = false;
+  for (const folded of widget.querySelectorAll('.edu-more')) folded.open = true;
+  for (const label of widget.querySelectorAll('.edu-segment label')) {
+    if (lines(label) > (phone ? 2 : 1)) found.push(`the choice “${label.textContent}” takes ${lines(label)} lines`);
+  }
+  for (const field of widget.querySelectorAll('select')) {
+    const pen = document.createElement('canvas').getContext('2d'), style = getComputedStyle(field);
+    pen.font = `${style.fontSize} ${style.fontFamily}`;
+    for (const { text } of phone ? [] : field.options) {
+      if (pen.measureText(text).width > field.clientWidth - 40) found.push(`“${text}” is cut`);
+    }
+  }
+  for (const field of widget.querySelectorAll('table input[type=number]')) {
+    for (const text of ['-2', '100', field.value]) {
+      field.value = text;
+      if (field.scrollWidth > field.clientWidth) found.push(`the field ${field.ariaLabel} cuts ${text}`);
+    }
+  }
+  for (const field of widget.querySelectorAll('.edu-text--code')) {
+    if (!getComputedStyle(field).fontFamily.includes('Mono')) found.push('code is not written in the font of code');
+  }
+  const bar = [...widget.querySelectorAll('.edu-widget__bar button')];
+  const rows = new Set(bar.map(button => Math.round(button.getBoundingClientRect().top))).size;
+  if (rows !== (phone ? 3 : 1)) found.push(`the buttons stand in ${rows} rows`);
+  for (const button of bar) if (lines(button) > 1) found.push(`the button “${button.textContent}” is wrapped`);
+  return found;
+}
+"""
+
+
 def opened(watched, id):
     """The page of a widget and its first element there."""
     page = watched.open(f"{widgets.get(id).chapter}.html")
@@ -121,6 +158,12 @@ def test_live_views_equal_cpython_and_an_edit_reaches_the_picture(visit, shell, 
     assert re.search(r"RuntimeError, line \d+ of the code: sabotaged on purpose", said)
     page.evaluate("s => document.querySelector(s).runEdited(null)", selector)
     page.wait_for_selector(f"{selector}[data-state=live]")
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_words_of_controls_have_room(open_context, id, width):
+    _, widget = opened(open_context(viewport={"width": width, "height": 800}), id)
+    assert widget.evaluate(CROWDED, width < 600) == []
 
 
 @pytest.mark.behaviour(14)

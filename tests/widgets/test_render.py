@@ -8,6 +8,7 @@ import pytest
 
 from deepseek_edu import widgets
 from deepseek_edu.drawing.chart import Axis, Chart, Series
+from deepseek_edu.drawing.svg import escape
 from deepseek_edu.widgets import (
     Choice,
     ControlError,
@@ -22,6 +23,7 @@ from deepseek_edu.widgets import (
     View,
 )
 from deepseek_edu.widgets.contract import REGISTRY, widget
+from deepseek_edu.widgets.inputs import needs_a_row
 from deepseek_edu.widgets.render import render_parts, render_widget
 
 NASTY = """</script><img src=x onerror=alert(1)> & "double" 'single' <!--"""
@@ -255,3 +257,40 @@ def test_the_fold_is_away_while_nothing_in_it_applies(folded):
 
 def test_a_widget_without_such_settings_has_no_fold():
     assert "edu-more" not in render_widget("fp4")
+
+
+def test_an_error_of_nothing_is_not_marked_as_one():
+    metrics = (Metric("Error", 0.0, role="error"), Metric("Off", 0.5, role="error"), Metric("Clipped", 1, role="clip"))
+    (html,) = render_parts(View((Metrics(metrics),), "One is nothing."))
+    assert html.count("edu-metric--error") == 1 and html.count("edu-metric--clip") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("x = [-16, 16] and y", "x = [-16,_16] and y"),
+        ("> 50 passes, ≥ 50 too", ">_50 passes, ≥_50 too"),
+        ("a list of words [as long as this one is] may wrap", "a list of words [as long as this one is] may wrap"),
+    ],
+)
+def test_a_short_list_and_a_sign_with_its_number_stay_on_one_line(text, kept):
+    view = View((Prose(text), Steps((text,)), Metrics((Metric("m", 1, note=text),))), "Said three times.")
+    for html in render_parts(view):
+        assert escape(kept) in html.replace("\u00a0", "_")
+
+
+@pytest.mark.parametrize(
+    ("options", "look", "wide"),
+    [
+        (("Full", "Reindex", "Reuse"), "segments", False),
+        (("New York twice", "Other spelling", "Your own"), "segments", True),
+        (("as typed", "one token changed"), "segments", False),
+        (("loss", "above the best possible"), "segments", True),
+        (("a", "b", "c", "d"), "segments", True),
+        (("move the yellow star up twice then paint it green",), "select", True),
+        (("To the even code (hardware)",), "select", False),
+        (("Layer 20: full, ratio 1, candidate pool, and more",), "search", False),
+    ],
+)
+def test_a_choice_whose_words_would_wrap_has_a_row_of_its_own(options, look, wide):
+    assert needs_a_row(Choice(dict(zip(options, options, strict=True)), "Which", look=look)) == wide

@@ -104,7 +104,7 @@ class Slider(_Grid):
         """The value as it is read out."""
         if self.names:
             return self.names[self.index(value)]
-        return fixed(value, self.places) + (f" {self.unit}" if self.unit else "")
+        return fixed(value, self.places) + ("" if self.unit in ("", "°") else " ") + self.unit
 
     def spec(self) -> dict:
         spec = {"min": self.min, "max": self.max, "step": self.step, "unit": self.unit}

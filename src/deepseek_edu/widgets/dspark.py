@@ -67,7 +67,7 @@ def dspark(
         length=2 * len(TOKENS),
         columns=len(TOKENS),
         names=TOKENS,
-        rows=("Target P", "Draft Q"),
+        rows=("Target\u00a0P", "Draft\u00a0Q"),
         when={**ACCEPTANCE, "pair": "own"},
     ) = (*PAIRS["different"][0], *PAIRS["different"][1]),
     count: Choice(

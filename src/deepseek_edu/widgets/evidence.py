@@ -52,7 +52,7 @@ def evidence(
         {"rows": "Predict and read", "claims": "Sort claims", "plan": "Plan an experiment"}, "Show", look="segments"
     ) = "rows",
     stage: Choice(
-        {"predict": "Predict", "reveal": "Reveal", "chance": "What chance could do"},
+        {"predict": "Predict", "reveal": "Reveal", "chance": "Chance alone"},
         "Step",
         look="segments",
         when=IN_ROWS,
@@ -66,7 +66,7 @@ def evidence(
         0,
         len(QUESTIONS) - 1,
         1,
-        "Suppose each benchmark had",
+        "Suppose each row had",
         names=tuple(f"{grouped(count)} questions" for count in QUESTIONS),
         help="An assumption of yours: the table does not say how many.",
         when={**IN_ROWS, "stage": "chance"},
@@ -103,12 +103,13 @@ def _rows(stage: str, up: str, other: str, level: float, questions: int) -> View
         return _prediction(picture, up, other)
     right = sum((guess == "up") == (directions[key] == "up") for key, guess in guesses.items())
     counts = comparison.direction_counts([scores(key) for key in ROWS], level)
+    same = fixed(level, 1)
     if stage == "chance":
         return _chance(picture, counts, gaps, band, questions)
     metrics = Metrics(
         (
             Metric("Your predictions", right, unit=f"of {len(guesses)} right", role="result"),
-            Metric("Up / same / down", "/".join(map(str, counts.values())), note=f"same: at most {show(level)} apart"),
+            Metric("Up / same / down", "/".join(map(str, counts.values())), note=f"same: at most {same} apart"),
             Metric("Largest gain", max(gaps.values()), signed(max(gaps.values())), unit="points"),
             Metric("Largest loss", min(gaps.values()), signed(min(gaps.values())), unit="points"),
         ),
@@ -117,7 +118,7 @@ def _rows(stage: str, up: str, other: str, level: float, questions: int) -> View
     wrong = [key for key, guess in guesses.items() if (guess == "up") != (directions[key] == "up")]
     heard = _heard(up, other, wrong, directions)
     words = (
-        f"{heard} {counts['up']} rows went up, {counts['down']} down, {counts['same']} stayed within {show(level)} "
+        f"{heard} {counts['up']} rows went up, {counts['down']} down, {counts['same']} stayed within {same} "
         "points. Points are not the whole story: ten points from 85 leave a third of the errors, from 45 most of them."
     )
     table = Table(
@@ -133,7 +134,7 @@ def _rows(stage: str, up: str, other: str, level: float, questions: int) -> View
         ),
     )
     summary = (
-        f"{counts['up']} rows up, {counts['same']} the same, {counts['down']} down, when at most {show(level)} points "
+        f"{counts['up']} rows up, {counts['same']} the same, {counts['down']} down, when at most {same} points "
         f"count as the same. {heard}"
     )
     return View((picture, metrics, Prose(words), table), summary)

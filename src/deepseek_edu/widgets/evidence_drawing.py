@@ -29,7 +29,7 @@ def rows_picture(
     def paint(width: float) -> Canvas:
         canvas = Canvas(width, 0)
         narrow = canvas.narrow
-        left, right = (6.0, width - 6) if narrow else (172.0, 540.0)
+        left, right = (8.0, width - 8) if narrow else (172.0, 540.0)
         place = linear(LOW, HIGH, left, right)
         y = _key(canvas, stage)
         height = 60 if narrow else 46

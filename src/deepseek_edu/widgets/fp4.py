@@ -122,12 +122,12 @@ def fp4(
         0,
         24,
         0.125,
-        "Largest magnitude in the group (amax)",
+        "Largest magnitude (amax)",
         help="The scale is chosen from it. With scale 1 it is not used.",
         when=ONE,
     ) = 7.0,
     block: Choice(
-        {"16": "16, E4M3 scale", "32": "32, power-of-two scale"}, "Block", look="segments", when=BLOCK
+        {"16": "16, E4M3 scale", "32": "32, power of two"}, "Block", look="segments", when=BLOCK
     ) = "16",
     preset: Choice(
         {

@@ -6,6 +6,9 @@ from deepseek_edu.drawing.svg import escape
 
 from .contract import Choice, Control, Numbers, Slider, Text, Toggle, Widget
 
+_LONGEST = {2: 18, 3: 11}
+"""Letters of a choice that fit on one line of a segment where so many share half of a wide row."""
+_LONGEST_OPTION = 38
 _LONGEST_WORD = {1: 32, 2: 16, 3: 10, 4: 7, 5: 5}
 """Letters of a word that fit into a segment where so many stand side by side on a phone, 320 pixels wide."""
 
@@ -72,6 +75,7 @@ def _control(widget: Widget, name: str, values: Mapping[str, object], id: str) -
     body = _body(control, value, id, described)
     note = f'<p class="edu-control__help" id="{escape(help_id)}">{escape(control.help)}</p>' if help_id else ""
     look = f' data-look="{control.look}"' if getattr(control, "look", "") else ""
+    look += " data-wide" if isinstance(control, Choice) and needs_a_row(control) else ""
     hidden = "" if widget.shown(name, values) else " hidden"
     return (
         f'<{tag} class="edu-control" data-control="{escape(name)}" data-kind="{control.kind}"{look}'
@@ -124,6 +128,14 @@ def _search(control: Choice, value: object, id: str, described: str) -> str:
         f'id="{escape(id)}" value="{escape(control.options[value])}"{described}>'
         f'<datalist id="{escape(id)}-options">{options}</datalist>'
     )
+
+
+def needs_a_row(control: Choice) -> bool:
+    """Whether a choice stands in a row of its own where two stand side by side: in half of it words would wrap."""
+    letters = max(map(len, control.options.values()))
+    if control.look == "segments":
+        return letters > _LONGEST.get(len(control.options), 0)
+    return control.look == "select" and letters > _LONGEST_OPTION
 
 
 def columns_on_phones(labels: Iterable[str]) -> int:

@@ -3,6 +3,7 @@
 Parts carry no ids, so that a precomputed part can be shown in any instance of the widget on a page.
 """
 
+import re
 from collections.abc import Mapping
 
 from deepseek_edu.drawing.numbers import shown
@@ -12,6 +13,7 @@ from .contract import Widget
 from .inputs import control_specs, render_controls, render_more
 from .parts import Metrics, Prose, Steps, Table, View, kind_of
 
+_TOGETHER = re.compile(r"\[[^][]{1,14}\]|[<>≤≥±] \d")
 _NOSCRIPT = (
     "This is the start state, computed when the site was built. With JavaScript switched on, the controls work and the "
     "code can be edited and run."
@@ -31,12 +33,22 @@ def render_parts(view: View, prefix: str = "") -> list[str]:
     return rendered
 
 
+def unbroken(text: str) -> str:
+    """The text with no line break inside a short list in brackets, nor between a sign and its number.
+
+    >>> unbroken("from [0, 4] and > 50").replace("\u00a0", "_")
+    'from [0,_4] and >_50'
+    """
+    return _TOGETHER.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
+
+
 def _metrics(part: Metrics) -> str:
     items = []
     for item in part.items:
         unit = f' <span class="edu-metric__unit">{escape(item.unit)}</span>' if item.unit else ""
-        note = f' <span class="edu-metric__note">{escape(item.note)}</span>' if item.note else ""
-        role = f" edu-metric--{item.role}" if item.role else ""
+        note = f' <span class="edu-metric__note">{escape(unbroken(item.note))}</span>' if item.note else ""
+        nothing = item.role in ("error", "clip") and isinstance(item.value, (int, float)) and item.value == 0
+        role = f" edu-metric--{item.role}" if item.role and not nothing else ""
         items.append(
             f'<div class="edu-metric{escape(role)}"><dt>{escape(item.label)}</dt>'
             f"<dd>{escape(item.shown)}{unit}{note}</dd></div>"
@@ -71,12 +83,15 @@ def _wordy(rows: tuple[tuple, ...], column: int) -> bool:
 
 def _prose(part: Prose) -> str:
     role = f" edu-prose--{part.role}" if part.role else ""
-    return f'<div class="edu-prose{escape(role)}"><p>{escape(part.text)}</p></div>'
+    return f'<div class="edu-prose{escape(role)}"><p>{escape(unbroken(part.text))}</p></div>'
 
 
 def _steps(part: Steps) -> str:
     return element(
-        "ol", *(f"<li>{escape(item)}</li>" for item in part.items), class_="edu-steps", aria_label=part.label or None
+        "ol",
+        *(f"<li>{escape(unbroken(item))}</li>" for item in part.items),
+        class_="edu-steps",
+        aria_label=part.label or None,
     )
 
 
