@@ -132,7 +132,8 @@ def survival_picture(chances, survivals, gains, yields, best: int, cost: float, 
                 canvas.text(0, 50, fixed(value, 2), style)
         if not narrow:
             with canvas.group():
-                canvas.text(0, y + 84, "Tokens for the cost", "k-text--strong", "start")
+                canvas.text(0, y + 78, "Yield", "k-text--strong", "start")
+                canvas.text(0, y + 93, "tokens ÷ cost", "k-muted", "start", SMALL)
         canvas.height = y + 120
         return canvas
 

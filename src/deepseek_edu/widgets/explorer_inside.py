@@ -184,7 +184,7 @@ def values_picture(title: str, rows: Sequence[Shown]) -> Picture:
 
 def _strip(canvas: Canvas, shown: Shown) -> None:
     count = max(1, len(shown.values))
-    cell = min(40.0, _AREA / count)
+    cell = min(52.0 if shown.words else 40.0, _AREA / count)
     if shown.words:
         top = max(map(abs, shown.values), default=1.0) or 1.0
         strengths = [round(abs(value) / top, 1) for value in shown.values]
@@ -201,7 +201,7 @@ def _strip(canvas: Canvas, shown: Shown) -> None:
 
 def _fits(shown: Shown, cell: float) -> bool:
     """Whether the words have room in their cells; if not they stand below."""
-    return all(kit.text_width(word, SMALL) <= cell - 2 for word in shown.words)
+    return all(kit.text_width(word, SMALL) <= cell - 6 for word in shown.words)
 
 
 def _columns(canvas: Canvas, shown: Shown) -> None:
@@ -233,7 +233,8 @@ def _steps(values: Sequence[float]) -> list[float]:
 def _first_numbers(shown: Shown) -> str:
     if shown.words or shown.columns:
         return ""
-    return ", ".join(show(float(value), 3) for value in shown.values[:5]) + (", …" if len(shown.values) > 5 else "")
+    first = ", ".join(show(float(value) + 0.0, 3) for value in shown.values[:5])  # + 0.0: no sign before a zero
+    return first + (", …" if len(shown.values) > 5 else "")
 
 
 __all__ = ["Box", "Shown", "boxes", "inside_picture", "prefill_picture", "values_picture"]

@@ -176,7 +176,8 @@ def _layers(canvas: Canvas, layout: Layout, row: Row, phase: str) -> None:
             note = f"prefill: last {window} tokens only"
     head = -6 - (CHIP if any(p.engram is not None for p in row.plans) else 0)
     canvas.text(layout.margin + 3, head, title, "k-text--strong", "start")
-    canvas.text(layout.margin + 10 + kit.text_width(title) // 1, head, note, "k-muted", "start", SMALL)
+    after = layout.margin + 10 + kit.text_width(title, style="k-text--strong") // 1
+    canvas.text(after, head, note, "k-muted", "start", SMALL)
     for plan in row.plans:
         x = row.x(plan.index)
         off = skips and plan.side == "decoder"

@@ -49,7 +49,7 @@ def addresses_picture(scores, values, chosen: list[int], k: int) -> Picture:
                     canvas.text(cell / 2, 138, values[j], "k-selected k-text--strong")
         with canvas.group():
             canvas.text(0, zero + below + 150, "read", "k-text--strong", "start")
-            canvas.text(width, zero + below + 174, "All four entries stay stored.", "k-muted", "end", SMALL)
+            canvas.text(left + 4, zero + below + 174, "All four entries stay stored.", "k-muted", "start", SMALL)
         canvas.height = zero + below + 182
         return canvas
 

@@ -62,8 +62,8 @@ def paint_score(canvas: Canvas, routed: Routed, expert: int, place: Place, y: fl
         canvas.text(zero, 16, words, "", "start", SMALL)
         if bias:
             sign = f"{'+' if bias > 0 else '−'} {fixed(abs(bias), 2)}"
-            canvas.text(zero + 28, 16, sign, f"k-{kind} k-text--strong", "start", SMALL)
-            canvas.text(zero + 68, 16, f"= {fixed(total, 2)}", "", "start", SMALL)
+            canvas.text(zero + 30, 16, sign, f"k-{kind} k-text--strong", "start", SMALL)
+            canvas.text(zero + 74, 16, f"= {fixed(total, 2)}", "", "start", SMALL)
         canvas.line(zero, 20, zero, 42, "k-axis")
         canvas.rect(zero, 22, max(0.5, end - zero), 11, "k-hidden", 2)
         if bias:
@@ -119,14 +119,14 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
         return routed.weights[place], routed.leaked[place] if leak else None
 
     def wide(canvas: Canvas) -> float:
-        cell, out = 36.0, 574.0
+        cell, cell_out, out = 37.0, 40.0, 556.0
         y = _key(canvas, leak)
         signed_cells(canvas, 104, y + 2, u, cell, "hidden", strongest)
         with canvas.group():
             canvas.text(10, y + 20, "Hidden state", "k-text--strong", "start")
             y += 34
             canvas.text(104, y + 14, "router rows", "k-muted", "start", SMALL)
-            canvas.text(296, y + 14, "logit", "k-muted", "end", SMALL)
+            canvas.text(300, y + 14, "logit", "k-muted", "end", SMALL)
             canvas.text(_from_zero(span, 316, 474)(0), y + 14, "√softplus, + bias", "k-muted", "start", SMALL)
             canvas.text(492, y + 14, "weight", "k-muted", "start", SMALL)
             canvas.text(out, y + 14, "weight × expert(u)", "k-muted", "start", SMALL)
@@ -140,11 +140,11 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
                 canvas.text(10, 24 if expert in rank else 30, f"Expert {name}", "k-text--strong", "start")
             signed_cells(canvas, 104, y + 12, router[expert], cell, "parameters", 1)
             with canvas.group(0, y):
-                canvas.text(296, 30, fixed(float(routed.logits[expert]), 2), "", "end")
+                canvas.text(300, 30, fixed(float(routed.logits[expert]), 2), "", "end")
             paint_score(canvas, routed, expert, place, y, "changed")
             if expert in rank:
                 paint_weight(canvas, 492, y, *weight_of(expert))
-                signed_cells(canvas, out, y + 12, parts[expert], cell, "hidden", top)
+                signed_cells(canvas, out, y + 12, parts[expert], cell_out, "hidden", top)
             else:
                 with canvas.group(0, y):
                     canvas.text(492, 30, "not run", "k-muted", "start", SMALL)
@@ -154,14 +154,14 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
             y += 24
             canvas.text(10, y + 18, "Shared expert", "k-text--strong", "start")
             canvas.text(112, y + 18, _SHARED, "k-muted", "start", SMALL)
-            canvas.line(out, y + 33, out + 4 * cell, y + 33, "k-axis", 1.5)
-        signed_cells(canvas, out, y, shared, cell, "hidden", top)
+            canvas.line(out, y + 33, out + 4 * cell_out, y + 33, "k-axis", 1.5)
+        signed_cells(canvas, out, y, shared, cell_out, "hidden", top)
         y += 36
         for title, note, values, kind in results:
             style = "k-error k-text--strong" if kind == "error" else "k-text--strong"
             with canvas.group():
                 canvas.text(out - 12, y + 20, title if not note else f"{title}, {note}", style, "end")
-            signed_cells(canvas, out, y + 3, values, cell, kind if kind == "error" else "hidden", top)
+            signed_cells(canvas, out, y + 3, values, cell_out, kind if kind == "error" else "hidden", top)
             y += 31
         return y + 2
 
@@ -169,7 +169,7 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
         y = _key(canvas, leak)
         with canvas.group():
             canvas.text(10, y + 19, "Hidden state", "k-text--strong", "start")
-        signed_cells(canvas, 104, y + 1, u, 36, "hidden", strongest)
+        signed_cells(canvas, 104, y + 1, u, 40, "hidden", strongest)
         y += 34
         place = _from_zero(span, 10, 222)
         for expert, name in enumerate(routed.names):
@@ -177,7 +177,7 @@ def toy_picture(u, router, routed: Routed, span, parts: dict, shared, output, wr
                 if expert in rank:
                     canvas.rect(0, 1, 344, 80, "k-selected", 5)
                 canvas.text(10, 24, f"Expert {name}", "k-text--strong", "start")
-            signed_cells(canvas, 104, y + 7, router[expert], 36, "parameters", 1)
+            signed_cells(canvas, 104, y + 7, router[expert], 40, "parameters", 1)
             with canvas.group(0, y):
                 canvas.text(336, 24, f"logit {fixed(float(routed.logits[expert]), 2)}", "", "end", SMALL)
             paint_score(canvas, routed, expert, place, y + 32, "changed")

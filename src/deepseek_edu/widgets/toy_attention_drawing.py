@@ -212,7 +212,7 @@ def _ids_stage(canvas: Canvas, scene: Scene) -> None:
         canvas.rect(LEFT, 166, 256, 44, "k-box k-parameters", 3)
         for id in (0, 64, 128, 192, 255):
             canvas.text(LEFT + id + 0.5, 226, id, "k-muted", size=SMALL)
-        canvas.text(LEFT, 246, "embed [256, 32]: one row of 32 numbers per id", "k-label k-text--mono", "start", SMALL)
+        canvas.text(LEFT, 246, "embed [256, 32]: 32 numbers for each id", "k-label k-text--mono", "start", SMALL)
     with canvas.group():
         for i, id in enumerate(scene.ids):
             canvas.rect(LEFT + id - 0.5, 166, 2, 44, "k-changed" if i == scene.place else "k-parameters")
