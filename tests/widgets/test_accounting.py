@@ -88,8 +88,8 @@ def test_bytes_per_token_by_generation():
     assert raw == {"V1": 389_120, "V3.2": 48_068, "V4-Flash": 3514.25, "V4.1-Flash": 890}
     view = real("memory", 4096)
     got = {m.label: m for m in view.parts[2].items}
-    assert got["V1 against it"].shown == "437 ×"
-    assert got["V4-Flash against it"].shown == "3.95 ×"
+    assert got["V1 against it"].shown == "× 437"
+    assert got["V4-Flash against it"].shown == "× 3.95"
 
 
 def test_a_million_tokens_take_890_mebibytes():

@@ -15,8 +15,8 @@ from .words import words
 
 every_widget = pytest.mark.parametrize("id", widgets.names())
 NOUNS = (
-    "blocks|bytes|drafts|entries|experts|groups|heads|keys|layers|meetings|mutants|numbers|owners|pairs|positions|"
-    "queries|questions|rounds|rows|runs|samples|steps|tables|tests|tokens|words"
+    "blocks|bytes|candidates|degrees|drafts|entries|experts|groups|heads|keys|layers|meetings|mutants|numbers|owners|"
+    "pairs|places|points|positions|queries|questions|rounds|rows|runs|samples|steps|tables|tests|times|tokens|words"
 )
 WRITTEN = {
     "a percent sign without a narrow space before it": r"\d[ \u00a0]?%",
@@ -71,6 +71,13 @@ def test_numbers_and_words_are_written_in_one_way(id):
         for text in words(widgets.evaluate(id, values)):
             for fault, pattern in WRITTEN.items():
                 assert not re.search(pattern, text), f"{fault} in {text!r} at {values}"
+
+
+@pytest.mark.parametrize("id", [id for id in widgets.names() if id != "fp4"])
+def test_a_zero_has_no_sign_where_no_code_keeps_it(id):
+    for values in settings(id):
+        for text in words(widgets.evaluate(id, values)):
+            assert not re.search(r"−0(?![.\d])", text), f"{text!r} at {values}"
 
 
 @every_widget

@@ -142,11 +142,11 @@ def test_what_is_read_has_the_colour_of_what_it_is():
 
 def test_the_tour_takes_four_steps_with_the_published_numbers():
     first, second, third, fourth = (metrics(view(look="tour", step=step)) for step in (1, 2, 3, 4))
-    assert round(first["Activated by a prompt token"] / 1e9, 2) == 7.58
+    assert round(first["Parameters a prompt token meets"] / 1e9, 2) == 7.58
     assert second["Global KV"] == 890
     assert third["Numbers in the tables"] == (384_006_168 + 384_016_682) * 256
     assert third["Rows a token reads"] == 48
-    assert round(fourth["Activated by a decoded token"] / 1e9, 2) == 15.82
+    assert round(fourth["Parameters a decoded token meets"] / 1e9, 2) == 15.82
 
 
 def test_v4_shares_nothing_and_its_map_says_so():

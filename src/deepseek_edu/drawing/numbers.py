@@ -6,6 +6,7 @@ groups, and at most five significant digits; a page never compares printed digit
 """
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 
 MINUS = "−"
@@ -83,6 +84,16 @@ def counted(number: int, one: str, many: str = "") -> str:
     ('1 token', '0 tokens', '2 entries')
     """
     return f"{grouped(number)} {one if number == 1 else many or one + 's'}"
+
+
+def listed(things: Iterable[object]) -> str:
+    """Things in a sentence, "none" if there are none.
+
+    >>> listed("ABC"), listed([7, 9]), listed(())
+    ('A, B and C', '7 and 9', 'none')
+    """
+    *first, last = (*map(str, things),) or ("none",)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def fixed(value: float, places: int) -> str:

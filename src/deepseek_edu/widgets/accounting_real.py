@@ -39,8 +39,8 @@ def memory(tokens: int) -> View:
     metrics = Metrics(
         (
             Metric("V4.1-Flash, per token", last, show(last), "bytes", note="global KV"),
-            Metric("V1 against it", per_token["V1"] / last, f"{per_token['V1'] / last:.0f} ×"),
-            Metric("V4-Flash against it", per_token["V4-Flash"] / last, f"{per_token['V4-Flash'] / last:.2f} ×"),
+            Metric("V1 against it", per_token["V1"] / last, f"× {per_token['V1'] / last:.0f}"),
+            Metric("V4-Flash against it", per_token["V4-Flash"] / last, f"× {per_token['V4-Flash'] / last:.2f}"),
             Metric("Global KV now", held["V4.1-Flash"], binary(held["V4.1-Flash"]), role="result", note="V4.1-Flash"),
         ),
         "Cache",
@@ -191,7 +191,7 @@ def decode(tokens: int, model: str) -> View:
             Metric(
                 f"Against {grouped(REFERENCE)}",
                 total / before,
-                f"{total / before:.2f} ×",
+                f"× {total / before:.2f}",
                 note=f"{_giga(before)} GFLOP there",
             ),
             Metric("Index scan", now["index scan"], _giga(now["index scan"]), "GFLOP", note=f"{grouped(scores)} keys"),

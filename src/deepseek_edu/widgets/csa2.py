@@ -7,13 +7,12 @@ other shows compression by 1 and by 2 and the positions that may read an entry.
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import fixed
+from deepseek_edu.drawing.numbers import fixed, listed
 from deepseek_edu.reference import compressor
 
 from .contract import Choice, Slider, View, widget
 from .csa2_drawing import group_picture, visible_picture
 from .csa2_group import LAYERS, MODES, QUERIES, TOKENS, TOP, Layer, complete_entries, run
-from .indexer_examples import listed
 from .memo import remembered
 from .parts import Metric, Metrics, Prose, Table
 from .parts import View as Answer
@@ -50,7 +49,7 @@ def csa2(
     ratio: Choice(
         {"1": "1, as in the decoder", "2": "2, as in the encoder"}, "Tokens in an entry", look="segments", when=VISIBLE
     ) = "2",
-    at: Slider(0, 11, 1, "Position of the query", look="steps", when=VISIBLE) = 4,
+    at: Slider(0, 11, 1, "Query at position", look="steps", when=VISIBLE) = 4,
 ) -> View:
     """Evaluate the widget for checked control values."""
     if part == "visible":
@@ -72,12 +71,12 @@ def _group(modes: tuple[str, ...], queries: tuple[float, ...], position: int, tu
     choosers = sorted({layer.chooser for layer in layers})
     stored, scored = len(owners) * (position + 1), len(choosers) * (position + 1)
     each = f"{stored} stored; a set for each layer would be {len(layers) * (position + 1)}"
-    worse = "error" if any(output) else ""
+    moved = "value" if any(output) else ""
     metrics = Metrics(
         (
             Metric("Sets of entries", len(owners), note=each),
             Metric("Choices made", len(choosers), note=f"{scored} index keys scored for this token"),
-            Metric("Outputs", len(layers), _outputs(sum(output), len(layers)), note=_OWN_OUTPUT, role=worse),
+            Metric("Outputs", len(layers), _outputs(sum(output), len(layers)), note=_OWN_OUTPUT, role=moved),
         ),
         "Four layers",
     )

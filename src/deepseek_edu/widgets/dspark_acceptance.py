@@ -6,7 +6,7 @@ import numpy as np
 
 from deepseek_edu.drawing import SMALL, Canvas, Picture, draw, kit
 from deepseek_edu.drawing.axes import linear, nice_ticks
-from deepseek_edu.drawing.numbers import fixed, grouped, percent, show
+from deepseek_edu.drawing.numbers import counted, fixed, grouped, percent, show
 from deepseek_edu.reference import acceptance
 
 from . import dspark_rounds as rounds
@@ -41,6 +41,7 @@ def acceptance_view(target: np.ndarray, draft: np.ndarray, rule: str, count: int
         if verdict.freedom
         else ""
     )
+    freedom = f"{counted(verdict.freedom, 'degree')} of freedom"
     several = acceptance.expected_tokens([expected] * BLOCK)
     failed = verdict.chance < _CERTAIN
     metrics = Metrics(
@@ -49,13 +50,13 @@ def acceptance_view(target: np.ndarray, draft: np.ndarray, rule: str, count: int
                 "Drafts kept",
                 share,
                 percent(share, 1),
-                note=f"of {grouped(count)} rounds; Σ min(P, Q) is {percent(expected, 1)}",
+                note=f"of {grouped(count)} rounds; Σ min(P, Q) is {percent(expected, 1)}",
             ),
             Metric(
                 "χ²",
                 verdict.statistic,
                 show(verdict.statistic, 4),
-                note=f"{verdict.freedom} degrees of freedom{bound}",
+                note=f"{freedom}{bound}",
                 role="error" if failed else "result",
             ),
             Metric(
@@ -91,7 +92,7 @@ def _summary(rule: str, count: int, share: float, verdict: rounds.Verdict, faile
     result = "the output does not follow the target" if failed else "no difference from the target shows"
     return (
         f"{grouped(count)} rounds, rule: {rounds.RULES[rule]}. {percent(share, 1)} of the drafts are kept; χ² is "
-        f"{show(verdict.statistic, 4)} with {verdict.freedom} degrees of freedom, p-value "
+        f"{show(verdict.statistic, 4)} with {counted(verdict.freedom, 'degree')} of freedom, p-value "
         f"{chance_text(verdict.chance)}: {result}."
     )
 

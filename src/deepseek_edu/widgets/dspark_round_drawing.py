@@ -17,7 +17,8 @@ def round_view(number: int, greedy: bool, step: int) -> View:
     one = play(number, greedy)
     rejected = BLOCK - one.accepted
     said = " ".join(WORDS[word] for word in one.emitted)
-    items = [Metric("Runs of the target", 1 if step >= _TARGET else 0, note=f"over {BLOCK + 1} positions at once")]
+    ran = step >= _TARGET
+    items = [Metric("Runs of the target", int(ran), note=f"over {BLOCK + 1} positions at once" if ran else "not yet")]
     if step >= _ACCEPT:
         items.append(Metric("Drafts that stand", one.accepted, unit=f"of {BLOCK}", role="result"))
     if step >= _MORE:

@@ -173,7 +173,7 @@ def packed_view(number: int, offsets: str) -> View:
         if all(fine)
         else f"Head B should read B{own[1]} and "
         + (
-            f"gets {names[used[1]]}. Nothing fails: the shape is right and the index exists."
+            f"gets {names[used[1]]}. No error is raised: the shape is right and the index exists."
             if read[1]
             else f"asks for index {used[1]}, which the array of {len(table)} rows does not have."
         )
@@ -205,7 +205,8 @@ def _checks(offsets: str) -> Table:
     text = tuple(
         (name, result if isinstance(result, str) else "passes" if result else "fails") for name, result in rows
     )
-    return Table("Which test notices?", ("A test checks that …", "With these offsets it"), text)
+    caption = f"Which test notices? Each tries all {math.prod(HEADS.values())} mixed numbers"
+    return Table(caption, ("A test checks that …", "With these offsets it"), text)
 
 
 def _list(values) -> str:

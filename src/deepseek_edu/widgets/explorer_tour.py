@@ -57,7 +57,10 @@ def _input(config) -> Told:
         ),
         Metric("Share", short / plain, percent(short / plain, digits=3), note="a proxy, not time"),
         Metric(
-            "Activated by a prompt token", active, amount(active, 3), note="a decoded token meets about twice as many"
+            "Parameters a prompt token meets",
+            active,
+            amount(active, 3),
+            note="a decoded token meets about twice as many",
         ),
     )
     return Marks(picked=("embedding", *encoder)), "prefill", metrics, text
@@ -79,7 +82,11 @@ def _context(config) -> Told:
     grows = accounting.global_bytes_per_token(config)
     metrics = (
         Metric(
-            "Global KV", grows, show(grows), "B per token", note=f"{len(owners)} of {config.n_layers} layers keep it"
+            "Global KV",
+            grows,
+            show(grows),
+            "bytes per token",
+            note=f"{len(owners)} of {config.n_layers} layers keep it",
         ),
         Metric(
             f"Entries read at {grouped(_FAR)}",
@@ -127,7 +134,7 @@ def _output(config) -> Told:
     )
     metrics = (
         Metric(
-            "Activated by a decoded token",
+            "Parameters a decoded token meets",
             active,
             amount(active, 3),
             note="Engram projections and embedding not counted",

@@ -78,7 +78,11 @@ def _layer(model: str, plan, phase: str, control: str) -> tuple[list, str]:
         Metric("Its memory is read by", len(others), read_by, note=spans(others)),
         Metric("Parameters", total, amount(total), note=f"a token meets {amount(active)}"),
         Metric(
-            "Global KV", grows, show(round(grows, 1), 5), "B per token", note=f"and a window of {grouped(window)} B"
+            "Global KV",
+            grows,
+            show(round(grows, 1), 5),
+            "bytes per token",
+            note=f"and a window of {grouped(window)} bytes",
         ),
     ]
     for context in () if draft else CONTEXTS:
@@ -173,7 +177,7 @@ def _part(model: str, name: str, phase: str, control: str) -> tuple[list, str]:
                 "Parameters",
                 count,
                 amount(count),
-                note="stored, not trained" if part.counted[0] == "stored" else "in all of them",
+                note="stored, not trained" if part.counted[0] == "stored" else "in all of them" if plans else "",
             )
         )
     for context in CONTEXTS:

@@ -9,12 +9,12 @@ import math
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed, listed, show
 from deepseek_edu.reference import indexer as mechanism
 
 from .contract import Choice, Numbers, Slider, View, widget
 from .indexer_drawing import addresses_picture, heads_picture
-from .indexer_examples import HEADS, KEYS, OWN_QUERIES, SCORES, SECOND, VALUES, listed
+from .indexer_examples import HEADS, KEYS, OWN_QUERIES, SCORES, SECOND, VALUES
 from .indexer_pool import CONTEXTS, STEPS, hierarchy, many, real
 from .parts import Metric, Metrics, Prose, Table
 from .parts import View as Answer
@@ -74,7 +74,8 @@ def indexer(
     pool: Slider(1, 32, 1, "Blocks in the pool", when=MANY) = 8,
     likeness: Choice(
         {"0.95": "0.95", "0.8": "0.8", "0.5": "0.5"},
-        "How alike the layers’ inputs are (1: the same)",
+        "How alike the layers’ inputs are",
+        help="1 would be the same input.",
         look="segments",
         when=MANY,
     ) = "0.95",

@@ -18,12 +18,6 @@ SECOND = (0.8, -0.6)  # query of head B
 OWN_QUERIES = (0.9, 0.5, *SECOND)
 
 
-def listed(numbers) -> str:
-    """Numbers in a sentence: "1, 3 and 5"."""
-    words = [str(number) for number in numbers]
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else "none"
-
-
 @dataclass(frozen=True)
 class Hierarchy:
     """Scores of three layers over the same entries: the first one makes the pool, the others search in it."""

@@ -7,20 +7,10 @@ own, only inside the pool. Scores are invented or drawn at random; sizes of the 
 import numpy as np
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.drawing.numbers import counted, grouped, percent
+from deepseek_edu.drawing.numbers import counted, grouped, listed, percent
 from deepseek_edu.reference import compressor, indexer
 
-from .indexer_examples import (
-    BLOCK,
-    HIERARCHIES,
-    LATER,
-    POSITIONS,
-    QUERIES,
-    TOP,
-    listed,
-    many_scores,
-    recall_curves,
-)
+from .indexer_examples import BLOCK, HIERARCHIES, LATER, POSITIONS, QUERIES, TOP, many_scores, recall_curves
 from .indexer_pool_drawing import Found, hierarchy_picture, many_picture, recall_picture, work_picture
 from .parts import Metric, Metrics, Prose, Table, View
 
@@ -107,7 +97,8 @@ def _hierarchy_words(first, layers, step, blocks, newest, candidates, seen) -> l
         outside = [j + 1 for j in layer.chosen if j not in candidates]
         words = f"{reads}, chosen among all {seen} positions."
         if outside:
-            words += f" Outside the pool lies {listed(outside)}: the pool binds later layers only."
+            lie = "lies" if len(outside) == 1 else "lie"
+            words += f" Outside the pool {lie} {listed(outside)}: the pool binds later layers only."
         return [words]
     words = [
         f"{reads}: the same keys and the same pool, a query of its own, {len(candidates)} products instead of {seen}."

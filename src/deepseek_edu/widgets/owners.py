@@ -43,7 +43,7 @@ def owners(
         (
             Metric("Stored", stored, binary(stored), role="result", note=f"{len(set(read))} × {binary(one)}"),
             Metric("Of eight caches", stored / every, percent(stored / every, digits=4)),
-            Metric("Times as many conversations", every / stored, f"{every / stored:.3g} ×", note="in the same memory"),
+            Metric("Times as many conversations", every / stored, f"× {every / stored:.3g}", note="in the same memory"),
             Metric("One cache", one, binary(one), note=f"{grouped(tokens)} entries of {grouped(size)} bytes"),
         ),
         "Memory",
@@ -53,7 +53,7 @@ def owners(
         ("Owners", "Bytes", "Of eight caches", "Conversations"),
         tuple((n, n * one, n / LAYERS, LAYERS / n) for n in range(1, LAYERS + 1)),
         tuple(
-            ("", binary(n * one), percent(n / LAYERS, digits=4), f"{LAYERS / n:.3g} ×") for n in range(1, LAYERS + 1)
+            ("", binary(n * one), percent(n / LAYERS, digits=4), f"× {LAYERS / n:.3g}") for n in range(1, LAYERS + 1)
         ),
         selected=(count - 1,),
         folded=True,

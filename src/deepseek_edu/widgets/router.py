@@ -7,7 +7,7 @@ clamps inside an expert. Whatever is not a size of the released model is illustr
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import fixed, show
+from deepseek_edu.drawing.numbers import fixed, listed, show
 from deepseek_edu.reference import moe
 
 from .contract import Choice, Numbers, Slider, Toggle, View, widget
@@ -215,7 +215,7 @@ def _all_boxes(index: int, seen: str, leak: bool) -> View:
         "The chosen experts, best first",
         ("Expert", "Logit", "Score", "Bias", "Score + bias", "Weight", "Weight with the leak"),
         tuple(
-            (names[e], float(logits[e]), float(scores[e]), float(routed.bias[e]), float(routed.sums[e]), w, wrong)
+            (names[e], float(logits[e]), float(scores[e]), float(routed.bias[e]) + 0.0, float(routed.sums[e]), w, wrong)
             for e, w, wrong in zip(routed.chosen, routed.weights, routed.leaked, strict=True)
         ),
         folded=True,
@@ -277,8 +277,8 @@ def _load(speed: float, step: int) -> View:
         over = [NAMES[e] for e, count in enumerate(load) if count > mean]
         under = [NAMES[e] for e, count in enumerate(load) if count < mean]
         prose = Prose(
-            f"The next update lowers the bias of {' and '.join(over) or 'none'} and raises that of "
-            f"{' and '.join(under) or 'none'} by {show(speed)}, whatever the size of the difference. At this speed the "
+            f"The next update lowers the bias of {listed(over)} and raises that of "
+            f"{listed(under)} by {show(speed)}, whatever the size of the difference. At this speed the "
             f"load is even at step {even}."
         )
     else:

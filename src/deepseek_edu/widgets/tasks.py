@@ -106,7 +106,14 @@ def _verdicts(run: Run, key: str) -> View:
         (number, test.text, ": ".join(filter(None, (verdict.outcome, verdict.reason))))
         for number, (test, verdict) in enumerate(zip(run.tests, chosen.verdicts, strict=True), 1)
     )
-    shown = tuple(("", text.replace(" ", "\u00a0") if len(text) < 30 else text, "") for _, text, _ in rows)
+    shown = tuple(
+        (
+            "",
+            test.text.replace(" ", "\u00a0") if len(test.text) < 30 else test.text,
+            verdict.reason if verdict.reason.startswith(verdict.outcome) else "",  # "stopped after …" says both
+        )
+        for test, verdict in zip(run.tests, chosen.verdicts, strict=True)
+    )
     table = Table(f"Every test of {chosen.name}", ("Test", "It asserts", "Verdict and reason"), rows, shown)
     stage = run.stages
     said = "accepts" if chosen.accepted else "refuses"
@@ -115,7 +122,8 @@ def _verdicts(run: Run, key: str) -> View:
         "them wrong. "
         f"The suite {said} {chosen.name}. Inspection: {stage[2][1]}. Repair: {stage[3][1]}."
     )
-    return View((run_picture(run, key), metrics, *_candidate_words(run, key), *_suite_words(run), table), summary)
+    words = (*_candidate_words(run, key), *_suite_words(run))
+    return View((run_picture(run, key), metrics, *words, *((table,) if rows else ())), summary)
 
 
 def _candidate_words(run: Run, key: str) -> tuple[Prose, ...]:

@@ -79,7 +79,7 @@ class Run:
 
     def _inspected(self) -> tuple[tuple[str, str], tuple[str, str]]:
         broken = [number for number, kind in enumerate(self.kinds, 1) if kind == "broken"]
-        wrong = [one for one in self.attempts.values() if one.accepted and one.wrong_at]
+        wrong = [one for key, one in self.attempts.items() if key != BEFORE and one.accepted and one.wrong_at]
         if broken:
             return ("Inspect", "solution refused"), ("Repair", f"mend test {broken[0]}")
         if wrong:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deepseek_edu.drawing.numbers import fixed, percent
+from deepseek_edu.drawing.numbers import fixed, listed, percent
 from deepseek_edu.reference import toy_language as language
 
 from .contract import Choice, Slider, View, widget
@@ -153,7 +153,7 @@ def _said(run: list, at: int, found: tuple[Reference, ...]) -> Prose:
     now = run[at]
     won = beaten(now, found)
     if won:
-        named = _and(f"{r.name} ({fixed(r.loss, 3)})" for r in found if r.name in won)
+        named = listed(f"{r.name} ({fixed(r.loss, 3)})" for r in found if r.name in won)
         words = f"On sentences it never saw, its loss is below {len(won)} of {len(found)} lines: {named}. "
     else:
         words = "The model knows nothing yet: its loss is below none of the lines. "
@@ -168,11 +168,6 @@ def _said(run: list, at: int, found: tuple[Reference, ...]) -> Prose:
     elif lowest is not now:
         words += " To pick the lowest afterwards would be to choose by the held-out list."
     return Prose(words)
-
-
-def _and(names) -> str:
-    names = list(names)
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
 
 
 def _samples(now: dict) -> Table:
