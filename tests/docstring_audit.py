@@ -29,9 +29,7 @@ SOURCE = re.compile(r"\bSource:|\bWhat is known from where:|\(report, section")
 AS_IN = re.compile(r"(?:as (?:in|for)|what|like|of|see) `(?P<name>[\w.]+)`")
 
 
-def findings(
-    module: Module, others: dict[str, Item] | None = None, common: dict[str, str] | None = None
-) -> list[str]:
+def findings(module: Module, others: dict[str, Item] | None = None, common: dict[str, str] | None = None) -> list[str]:
     """Return what the docstrings of a module lack, one sentence each.
 
     Args:

@@ -172,7 +172,9 @@ def test_a_cache_of_v4_is_not_written_to_a_file(tmp_path):
     _, model = pair(drafting_v4())
     cache = model.new_cache(quantized=False)
     model.prefill([[1, 2, 3]], cache)
-    with pytest.raises(ValueError, match="must be one of V4.1; got one of V4, .* keep it in memory, or prefill again"):
+    with pytest.raises(
+        ValueError, match=r"must be one of V4\.1; got one of V4, .* keep it in memory, or prefill again"
+    ):
         cache_file.save(cache, tmp_path / "v4.cache")
     assert not list(tmp_path.iterdir())
     assert cache.lengths.tolist() == [3]

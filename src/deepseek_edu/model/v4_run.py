@@ -31,7 +31,11 @@ class Run:
         self._step = v4_step.Step(int(ids), call) if one else None
 
     def layer(self, layer):
-        """Run a V4Block."""
+        """Run one layer.
+
+        Args:
+            layer: V4Block.
+        """
         if self._step is not None:
             self.streams = torch.from_numpy(self._step.layer(layer, self.streams[0, 0].numpy()))[None, None]
         else:

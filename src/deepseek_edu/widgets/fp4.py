@@ -126,9 +126,7 @@ def fp4(
         help="The scale is chosen from it. With scale 1 it is not used.",
         when=ONE,
     ) = 7.0,
-    block: Choice(
-        {"16": "16, E4M3 scale", "32": "32, power of two"}, "Block", look="segments", when=BLOCK
-    ) = "16",
+    block: Choice({"16": "16, E4M3 scale", "32": "32, power of two"}, "Block", look="segments", when=BLOCK) = "16",
     preset: Choice(
         {
             "latent": "Typical latent",
