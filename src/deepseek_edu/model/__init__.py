@@ -29,7 +29,7 @@ A reader may take the files in this order:
     v4_reading, v4_attention,
     v4_streams, v4_experts,
     v4_block, v4_step, v4_run,
-    v4_model, threads
+    threads, v4_model
 
 Arguments with one meaning in every file:
 
