@@ -1,5 +1,6 @@
 """Pieces of work side by side: order, threads, errors; and a V4 prompt that is read so."""
 
+import signal
 import threading
 import time
 from contextlib import contextmanager
@@ -109,6 +110,28 @@ def test_the_first_error_ends_all_work_and_reaches_the_caller():
 
 
 @two_threads()
+def test_an_interrupt_ends_all_work_whichever_thread_computes():
+    """The calling thread computes, or waits for the other one."""
+
+    def interrupt():
+        time.sleep(0.05)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.05)
+
+    before, later = threading.active_count(), []
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        for _ in range(6):
+            grid = [[interrupt, lambda: later.append(0)], [lambda: None, lambda: later.append(1)]]
+            with pytest.raises(KeyboardInterrupt):
+                threads.wavefront(grid)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert later == []
+    assert threading.active_count() == before
+
+
+@two_threads()
 def test_a_limit_of_threads_ends_with_its_block():
     with threads.limited(1):
         assert torch.get_num_threads() == 1
@@ -133,7 +156,6 @@ def prompts(*lengths):
     return [torch.randint(96, (length,), generator=generator).tolist() for length in lengths]
 
 
-@two_threads()
 def test_a_prompt_read_in_pieces_side_by_side_is_the_prompt_read_at_once():
     """After a first part, so that pieces begin inside groups; then more tokens, so that all of the cache is read."""
     lengths = ((41,), (41, 7, 30), (16, 1, 33))
@@ -147,12 +169,13 @@ def compare(lengths, logits, quantized, patch):
     calls, run = [], threads.wavefront
     patch.setattr(threads, "wavefront", lambda grid: calls.append(len(grid)) or run(grid))
     patch.setattr(v4_model, "PIECE", 9)
+    patch.setattr(v4_model, "SHORTEST_PIECE", 4)
     outputs = []
-    for shortest in (4, 10**6):
-        patch.setattr(v4_model, "SHORTEST_PIECE", shortest)
+    for number in (2, 1):  # with one thread it is read at once
         cache = model.new_cache(len(lengths), quantized)
         model.prefill(first, cache)
-        output = model.prefill(rest, cache, logits=logits)
+        with threads.limited(number):
+            output = model.prefill(rest, cache, logits=logits)
         after = model.decode([[token, 5] for token in range(len(lengths))], cache)
         with torch.no_grad():
             draft = dspark.draft(torch.full((len(lengths),), 7), model, cache)
@@ -180,6 +203,7 @@ def compare(lengths, logits, quantized, patch):
 def test_pieces_are_two_at_least_and_no_longer_than_is_said(length, monkeypatch):
     model, cut = drafter(), []
     monkeypatch.setattr(V4Model, "_side_by_side", lambda self, ids, *rest: cut.append((ids.shape[1], rest[2])) or [])
+    monkeypatch.setattr(V4Model, "forward", lambda *_, **options: None)
     monkeypatch.setattr(v4_model, "joined", lambda outputs, logits: None)
     model.prefill(prompts(length), model.new_cache(quantized=False), logits="none")
     if length < 1024:
@@ -193,11 +217,10 @@ def test_pieces_are_two_at_least_and_no_longer_than_is_said(length, monkeypatch)
     assert all(b - a == width for a, b in pairwise(begins))
 
 
-@two_threads()
 def test_one_thread_or_chunks_that_were_asked_for_are_not_read_side_by_side(monkeypatch):
     model = drafter()
     monkeypatch.setattr(V4Model, "_side_by_side", lambda *_: pytest.fail("read side by side"))
     monkeypatch.setattr(v4_model, "SHORTEST_PIECE", 4)
-    model.prefill(prompts(20), model.new_cache(quantized=False), chunk=20)
-    with threads.limited(1):
-        model.prefill(prompts(20), model.new_cache(quantized=False))
+    model.prefill(prompts(20), model.new_cache(quantized=False))
+    with threads.limited(2):
+        model.prefill(prompts(20), model.new_cache(quantized=False), chunk=20)

@@ -71,15 +71,18 @@ class _Front:
 
     def work(self):
         """Run functions until there is none left to begin, or one has failed."""
-        while (piece := self._take()) is not None:
-            error = None
+        while True:
+            piece = error = None
             try:
+                if (piece := self._take()) is None:
+                    return
                 self._grid[piece][self._done[piece]]()
-            except BaseException as raised:  # an interrupt too must end the other threads
+            except BaseException as raised:  # an interrupt too, also while it waits, must end the other threads
                 error = raised
             with self._changed:
-                self._running.discard(piece)
-                self._done[piece] += 1
+                if piece is not None:
+                    self._running.discard(piece)
+                    self._done[piece] += 1
                 self.error = self.error or error
                 self._changed.notify_all()
 
