@@ -114,6 +114,7 @@ async function boot({ packages, memoryMb, module, snapshot }) {
     }
   }).observe({ type: "resource", buffered: true });
   capMemory(memoryMb);
+  watchFetch();
   const failed = watchInstantiation(module);
   const lockFileContents = fetch(new URL("pyodide-lock.json", packageBaseUrl), { cache: "no-cache" }).then((answer) => {
     if (!answer.ok) throw new Failure("missing", "pyodide-lock.json");
@@ -148,8 +149,22 @@ async function load(packages) {
   }
 }
 
+/** @type {string[]} addresses that the server refused */
+const refused = [];
+
+/** Note what the server refuses: Pyodide goes on without it, and the browser's own record may come too late. */
+function watchFetch() {
+  const plain = globalThis.fetch;
+  globalThis.fetch = async (...request) => {
+    const response = await plain(...request);
+    if (response.status >= 400) refused.push(response.url);
+    return response;
+  };
+}
+
 /** Name the file that did not arrive, as far as the browser tells. */
 function missingFile() {
+  if (refused.length > 0) return refused[0].split("/").at(-1);
   const entries = /** @type {PerformanceResourceTiming[]} */ (performance.getEntriesByType("resource"));
   return entries.find((entry) => entry.responseStatus >= 400)?.name.split("/").at(-1);
 }
