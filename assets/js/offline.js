@@ -19,6 +19,7 @@ const listingUrl = new URL("offline.json", base);
 const PREFIX = `deepseek-edu ${site.pathname} `;
 const WORKER = `${site}sw.js?version=`;
 const AT_ONCE = 4;
+const PATIENCE_MS = 3_000;
 /** Headers that describe the transfer, not the file. */
 const TRANSFER_HEADERS = ["content-encoding", "content-length", "vary"];
 /** Header of a kept file that the worker has to unpack. */
@@ -134,6 +135,17 @@ async function serve(version) {
   });
 }
 
+/**
+ * Do what only one tab may do at a time. A page that has just opened holds the lock for a moment itself, to tidy.
+ * @param {AbortSignal} signal @param {() => Promise<void>} work
+ */
+async function alone(signal, work) {
+  const patience = AbortSignal.timeout(PATIENCE_MS);
+  await navigator.locks.request(PREFIX, { signal: AbortSignal.any([signal, patience]) }, work).catch((error) => {
+    throw error === patience.reason ? new Trouble("Another tab of the course is busy with the copy.") : error;
+  });
+}
+
 /** Storing goes on while the reader walks through the course, so it belongs to no element. */
 class Keeper extends EventTarget {
   /** @type {AbortController | null} */
@@ -151,10 +163,7 @@ class Keeper extends EventTarget {
     this.#tell();
     navigator.storage?.persist?.().catch(() => {}); // a wish: the browser may say no
     try {
-      await navigator.locks.request(PREFIX, { ifAvailable: true }, async (lock) => {
-        if (!lock) throw new Trouble("Another tab of the course is busy with the copy.");
-        await this.#store(listing, signal);
-      });
+      await alone(signal, () => this.#store(listing, signal));
     } catch (error) {
       this.trouble = sentence(error, listing);
     }

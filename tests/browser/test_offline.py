@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Request
+from playwright.sync_api import Request, TimeoutError
 
 from deepseek_edu.site.offline import LISTING, write_listing
 from tests.browser.conftest import CHAPTER, Address, Watched, serving
@@ -45,7 +45,11 @@ class Keeper:
 
     def wait(self, state: str) -> str:
         """Wait for a state and return what the section says."""
-        self.page.wait_for_selector(f"edu-offline[data-state={state}]", timeout=20_000)
+        try:
+            self.page.wait_for_selector(f"edu-offline[data-state={state}]", timeout=60_000)
+        except TimeoutError as error:
+            there = self.element.get_attribute("data-state")
+            raise AssertionError(f"{state} was expected; it is {there}: {self.element.inner_text()}") from error
         return self.element.inner_text()
 
     def keep(self) -> str:
@@ -225,6 +229,29 @@ def test_removal_leaves_nothing(visit: Watched) -> None:
     assert keeper.stored() == NOTHING
     keeper.page.goto(visit.address.url("glossary.html"))
     assert keeper.page.evaluate("navigator.serviceWorker.controller") is None
+
+
+HOLD = """seconds => new Promise(held => {
+  const name = `deepseek-edu ${location.pathname.replace(/[^/]*$/, "")} `;
+  navigator.locks.request(name, () => (held(), new Promise(end => setTimeout(end, 1000 * seconds))));
+})"""
+
+
+def test_a_page_that_still_tidies_up_keeps_the_copy_all_the_same(visit: Watched) -> None:
+    keeper = Keeper(visit)
+    keeper.wait("idle")
+    keeper.page.evaluate(HOLD, 1)
+    keeper.press("keep")
+    keeper.wait("kept")
+
+
+def test_while_another_tab_stores_the_copy_this_one_says_so(visit: Watched) -> None:
+    keeper = Keeper(visit)
+    keeper.wait("idle")
+    keeper.page.evaluate(HOLD, 60)
+    keeper.press("keep")
+    keeper.page.get_by_text("Another tab of the course is busy with the copy. Nothing new was kept.").wait_for()
+    assert keeper.stored() == NOTHING
 
 
 @pytest.mark.behaviour(11)
