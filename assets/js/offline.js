@@ -137,12 +137,12 @@ async function serve(version) {
 
 /**
  * Do what only one tab may do at a time. A page that has just opened holds the lock for a moment itself, to tidy.
- * @param {AbortSignal} signal @param {() => Promise<void>} work
+ * @param {() => Promise<void>} work
  */
-async function alone(signal, work) {
-  const patience = AbortSignal.timeout(PATIENCE_MS);
-  await navigator.locks.request(PREFIX, { signal: AbortSignal.any([signal, patience]) }, work).catch((error) => {
-    throw error === patience.reason ? new Trouble("Another tab of the course is busy with the copy.") : error;
+async function alone(work) {
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  await navigator.locks.request(PREFIX, { signal }, work).catch((error) => {
+    throw error === signal.reason ? new Trouble("Another tab of the course is busy with the copy.") : error;
   });
 }
 
@@ -163,7 +163,7 @@ class Keeper extends EventTarget {
     this.#tell();
     navigator.storage?.persist?.().catch(() => {}); // a wish: the browser may say no
     try {
-      await alone(signal, () => this.#store(listing, signal));
+      await alone(() => this.#store(listing, signal));
     } catch (error) {
       this.trouble = sentence(error, listing);
     }

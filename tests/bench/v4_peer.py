@@ -306,6 +306,9 @@ def main(conditions=tuple(CONDITIONS)):
     """Print the rows of model_peer.py under some conditions; the rest only with all of them."""
     from tests.bench import model_peer  # which imports this module
 
+    if unknown := [name for name in conditions if name not in CONDITIONS]:
+        sys.exit(f"error: condition {unknown[0]!r}; allowed: {', '.join(map(repr, CONDITIONS))}")
+
     for row in model_peer.rows(conditions):
         print(row.line(), flush=True)
 
