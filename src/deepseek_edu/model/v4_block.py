@@ -53,12 +53,19 @@ class V4Block(Block):
         super().__init__(V4Attention(config, plan, where), experts, config, where)
         self.plan = plan
 
+    def attend(self, streams, act):
+        """Run the first sub-block: X' [B T S C] from X [B T S C]; act is its function u [B T C] -> [B T C]."""
+        own = self.hc_attn_fn, self.hc_attn_base, self.hc_attn_scale
+        return around(streams, *own, self.config, lambda x: act(self.attn_norm(x)))
+
+    def feed(self, streams, act):
+        """Run the second sub-block, as `attend`."""
+        own = self.hc_ffn_fn, self.hc_ffn_base, self.hc_ffn_scale
+        return around(streams, *own, self.config, lambda x: act(self.ffn_norm(x)))
+
     def run(self, streams, attend, feed):
         """Return X' [B T S C] from X [B T S C]; attend and feed are functions u [B T C] -> [B T C]."""
-        for part, norm, act in (("attn", self.attn_norm, attend), ("ffn", self.ffn_norm, feed)):
-            fn, base, scale = (getattr(self, f"hc_{part}_{name}") for name in ("fn", "base", "scale"))
-            streams = around(streams, fn, base, scale, self.config, lambda x, norm=norm, act=act: act(norm(x)))
-        return streams
+        return self.feed(self.attend(streams, attend), feed)
 
 
 class NextTokenLayer(V4Block, StreamHead):

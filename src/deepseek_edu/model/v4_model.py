@@ -225,7 +225,7 @@ class V4Model(LanguageModel, StreamHead):
         return several and width >= 2 * SHORTEST_PIECE and not torch.is_autocast_enabled("cpu")
 
     def _side_by_side(self, ids, cache, counts, width, logits):
-        """Outputs of pieces of a prompt, one a layer behind the other: list of Output.
+        """Outputs of pieces of a prompt, one half a layer behind the other: list of Output.
 
         Args:
             width: columns of a piece.
@@ -236,7 +236,7 @@ class V4Model(LanguageModel, StreamHead):
             first = cache.lengths + counts.clamp_max(begin)
             span = Span(first, fed.clamp_max(piece.shape[1]), piece.shape[1], self.config, self.device, self.dtype)
             run = Run(self, piece, Call(span, cache))
-            layers = [partial(run.layer, layer) for layer in self.layers]
-            grid.append([*layers, lambda run=run: outputs.append(self._finish(run, logits))])
+            halves = [partial(half, layer) for layer in self.layers for half in (run.attend, run.feed)]
+            grid.append([*halves, lambda run=run: outputs.append(self._finish(run, logits))])
         threads.wavefront(grid)
         return outputs

@@ -23,7 +23,7 @@ class Run:
 
     def __init__(self, model, ids, call, with_routing=False):
         self.ids, self.call, self.routing = ids, call, [] if with_routing else None
-        self.streams = model.embed(ids)[:, :, None].expand(-1, -1, model.config.hc_mult, -1)  # B T S C
+        self.streams = model.embed(ids)[:, :, None].repeat(1, 1, model.config.hc_mult, 1)  # B T S C
         self._valid = None if call.span.full else call.span.valid
         self._read = model.config.dspark_target_layer_ids if model.drafter == "dspark" else ()
         self._means = {}
@@ -38,12 +38,21 @@ class Run:
         """
         if self._step is not None:
             self.streams = torch.from_numpy(self._step.layer(layer, self.streams[0, 0].numpy()))[None, None]
+            self._remember(layer)
         else:
-            self.streams = layer.run(
-                self.streams,
-                lambda u: layer.attn(u, self.call),
-                lambda u: layer.ffn(u, self.ids, self._valid, self.routing),
-            )
+            self.attend(layer)
+            self.feed(layer)
+
+    def attend(self, layer):
+        """Run the first sub-block of a layer, which reads what earlier tokens left there."""
+        self.streams = layer.attend(self.streams, lambda u: layer.attn(u, self.call))
+
+    def feed(self, layer):
+        """Run the second sub-block of a layer, in which every token is alone."""
+        self.streams = layer.feed(self.streams, lambda u: layer.ffn(u, self.ids, self._valid, self.routing))
+        self._remember(layer)
+
+    def _remember(self, layer):
         if layer.plan.index in self._read:
             self._means[layer.plan.index] = self.streams.mean(dim=2)  # B T C
 
