@@ -153,7 +153,7 @@ def _teacher_forced(model, ids, main_hidden, anchor):
     rows = Span(first + whole, torch.full((batch,), block), block, config, model.device, model.dtype)
     noise = torch.full((batch, block - 1), config.dspark_noise_token_id, device=ids.device)
     given = torch.cat([ids[:, anchor : anchor + 1], noise], dim=1)
-    streams = model.embed(given).detach()[:, :, None].expand(-1, -1, config.hc_mult, -1)
+    streams = model.embed(given).detach()[:, :, None].repeat(1, 1, config.hc_mult, 1)
     hidden = dspark.rows_through_stages(streams, rows, model, _Context(model, context, before))
     last = model.mtp[-1]
     neighbours = last.markov_head.embed(ids[:, anchor : anchor + block])  # B block rank

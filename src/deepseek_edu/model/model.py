@@ -180,7 +180,7 @@ class Model(LanguageModel):
             mask = (types >= 0) & span.valid
         if features is not None:
             embedded = embedded.masked_scatter(mask[..., None], features.to(self.dtype))
-        streams = embedded[:, :, None].expand(-1, -1, config.hc_mult, -1)  # B T S C
+        streams = embedded[:, :, None].repeat(1, 1, config.hc_mult, 1)  # B T S C
         pre = mhc.one_hot(*ids.shape, config.hc_mult, self.dtype, self.device)  # B T S
         return streams, pre, span, mask, self._hashes(ids, mask, span, cache)
 
