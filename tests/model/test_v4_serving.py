@@ -195,6 +195,21 @@ def test_a_step_of_one_token_leaves_the_number_of_threads_as_it_was():
         torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_model_of_a_narrow_type_continues_token_by_token_and_drafts(dtype):
+    _, exact = pair(drafting_v4(), 4)
+    model = V4Model(exact.config, "dspark", dtype).load_weights(exact.state_dict())
+    ids = batch_of(16)[0]
+    whole = model.prefill([ids], model.new_cache(quantized=False)).logits[0, 12:]
+    cache = model.new_cache(quantized=False)
+    model.prefill([ids[:12]], cache)
+    steps = torch.cat([model.decode([token], cache).last for token in ids[12:]])
+    assert steps.dtype == dtype
+    assert torch.nn.functional.cosine_similarity(steps.float(), whole.float()).min() > 0.95
+    cache = model.new_cache(quantized=False)
+    assert len(model.generate(batch_of(12), 6, cache=cache, speculative=True, stop=())[0].ids) == 6
+
+
 @pytest.mark.parametrize("length", [2, 9, 30])
 def test_a_step_of_one_token_gives_what_the_layers_for_many_give(length, monkeypatch):
     config = drafting_v4()

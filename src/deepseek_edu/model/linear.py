@@ -35,9 +35,15 @@ def times(weight, x):
     return np.vecdot(weight, x)
 
 
-def is_one_row(x, width):
-    """Whether x is one row of `width` numbers that NumPy may compute with: on a CPU, no narrow type, no gradients."""
-    return x.numel() == width and not torch.is_grad_enabled() and x.dtype in PLAIN and x.device.type == "cpu"
+def suits_numpy(x, weight=None):
+    """Whether NumPy may compute with x: one row if it meets a weight, on a CPU, no narrow type, no gradients.
+
+    Args:
+        x: (…, n).
+        weight: what it meets, (…, n) of the same type, or None.
+    """
+    meets = weight is None or (x.numel() == weight.shape[-1] and x.dtype == weight.dtype)
+    return meets and x.dtype in PLAIN and x.device.type == "cpu" and not torch.is_grad_enabled()
 
 
 def product(x, weight):
@@ -47,7 +53,7 @@ def product(x, weight):
     as there are threads, which makes it a batch. A single row without gradient is left to NumPy (`times`).
     """
     parts, (rows, columns) = torch.get_num_threads(), weight.shape
-    if parts <= 2 and is_one_row(x, columns):
+    if parts <= 2 and suits_numpy(x, weight):
         return torch.from_numpy(times(weight.detach().numpy(), x.numpy().reshape(-1))).view(*x.shape[:-1], rows)
     few = 0 < x.numel() <= FEW_ROWS * columns and rows * columns >= LARGE
     if not few or parts == 1 or rows % parts or weight.device.type != "cpu":

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 
 from deepseek_edu.model import one_token
-from deepseek_edu.model.linear import is_one_row, product
+from deepseek_edu.model.linear import product, suits_numpy
 from deepseek_edu.model.norms import precise, reciprocal_rms
 
 
@@ -81,7 +81,7 @@ def coefficients(streams, projection, base, scale, config):
     """
     n = config.hc_mult
     flat = precise(streams.flatten(2))  # B T S·C, stream by stream
-    if n == 4 and is_one_row(flat, projection.shape[1]):
+    if n == 4 and suits_numpy(flat, projection):
         own = one_token.coefficients(flat.view(n, -1).numpy(), projection, base, scale, config)
         return Coefficients(*(torch.from_numpy(numbers)[None, None] for numbers in own))
     mixes = product(flat, projection.to(flat.dtype)) * reciprocal_rms(flat, config.norm_eps)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from deepseek_edu.model import one_token, selection
-from deepseek_edu.model.linear import Stacked, is_one_row, product
+from deepseek_edu.model.linear import Stacked, product, suits_numpy
 from deepseek_edu.model.norms import precise
 
 
@@ -140,7 +140,7 @@ class Experts(Stacked):
             experts: int64 [N k]; weights: [N k]; the weight multiplies the hidden vector before w2.
         """
         weights = weights.to(u.dtype)
-        if is_one_row(u, u.shape[1]) and not self.rounds_input:
+        if suits_numpy(u, self.w13) and not self.rounds_input:
             y = one_token.run_experts(u[0].numpy(), self, experts[0].tolist(), weights[0].numpy())
             return torch.from_numpy(y)[None]
         order = experts.flatten().argsort(stable=True)  # N·k, by expert

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from deepseek_edu.model import one_token
-from deepseek_edu.model.linear import is_one_row
+from deepseek_edu.model.linear import suits_numpy
 
 
 def precise(x):
@@ -37,6 +37,6 @@ class RMSNorm(nn.Module):
 
     def forward(self, x):
         """Return (…, n) of the type of x."""
-        if is_one_row(x, len(self.weight)):
+        if suits_numpy(x, self.weight):
             return torch.from_numpy(one_token.normed(x.numpy().reshape(-1), self)).view(x.shape)
         return nn.functional.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), self.eps)

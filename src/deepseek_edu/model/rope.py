@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from deepseek_edu.model import one_token
-from deepseek_edu.model.linear import is_one_row
+from deepseek_edu.model.linear import suits_numpy
 from deepseek_edu.model.norms import precise
 from deepseek_edu.reference.rope import layer_frequencies
 
@@ -68,7 +68,7 @@ def rotate_tail(x, rotation, inverse=False):
     Returns:
         Shape and type of x.
     """
-    if is_one_row(x, x.shape[2:].numel()):
+    if x.shape[:2] == (1, 1) and suits_numpy(x):
         turns = rotation.turns[0, 0].numpy()  # F
         return torch.from_numpy(one_token.turn(x.numpy().copy(), turns.conj() if inverse else turns))
     turns = rotation.of_width(x.shape[-1], inverse)  # B T D/2
