@@ -1,6 +1,6 @@
 """Wrong variants of compressed entries, the indexer and what layers share in PyTorch."""
 
-from tests.mutants.torch_kit import DECODE, LONG, QUANTISED, STALE, mutant
+from tests.mutants.torch_kit import CHUNKS, DECODE, LONG, QUANTISED, STALE, mutant
 
 SHARING = (
     mutant(
@@ -225,8 +225,8 @@ SHARING = (
         "storage",
         "entries are gathered from their own row",
         "from the first row",
-        "        if self.batch > 1:\n",
-        "        if self.batch > 9:\n",
+        "    if len(rows) > 1:\n",
+        "    if len(rows) > 9:\n",
         "properties_storage:test_entries_are_gathered_from_their_own_row",
     ),
     mutant(
@@ -247,6 +247,30 @@ FURTHER = (
         "return lambda _: (rows, choice >= 0)",
         "return lambda _: (rows, choice >= -1)",
         "feeding:test_a_row_does_not_feel_the_rows_beside_it",
+    ),
+    mutant(
+        "csa2",
+        "a block of queries gathers what it chose",
+        "entry 0 for everything",
+        "(entries.gather(choice[:, some].clamp_min(0)), ",
+        "(entries.gather(0 * choice[:, some].clamp_min(0)), ",
+        CHUNKS,
+    ),
+    mutant(
+        "csa2",
+        "of entries read back once for all blocks, each gathers what it chose",
+        "entry 0 for everything",
+        "(pick(whole, choice[:, some].clamp_min(0)), ",
+        "(pick(whole, 0 * choice[:, some].clamp_min(0)), ",
+        LONG,
+    ),
+    mutant(
+        "v4_attention",
+        "of entries read back once for all blocks, each gathers what it chose",
+        "entry 0 for everything",
+        "pick(self._all(entries, stored), choice.clamp_min(0))",
+        "pick(self._all(entries, stored), 0 * choice.clamp_min(0))",
+        "v4_serving:test_many_entries_are_gathered_and_few_are_read_under_a_mask",
     ),
     mutant(
         "csa2",

@@ -22,7 +22,8 @@ from deepseek_edu.model.attention import Attention
 from deepseek_edu.model.compressor import Compressor, visible_entries
 from deepseek_edu.model.indexer import Indexer
 from deepseek_edu.model.rope import Rotation, rotate_tail
-from deepseek_edu.model.window import query_blocks, slot_block
+from deepseek_edu.model.storage import pick
+from deepseek_edu.model.window import QUERY_BLOCK, query_blocks, slot_block
 
 GATHER_COST = 24
 """Moving one entry costs about as much as this many heads reading it (measured on a CPU)."""
@@ -229,7 +230,11 @@ class CSA2(Attention):
                     ("gathered", plan.chooser, plan.owner), lambda: entries.gather(choice.clamp_min(0))
                 )
                 return lambda _: (rows, choice >= 0)
-            return lambda some: (entries.gather(choice[:, some].clamp_min(0)), choice[:, some] >= 0)
+            if count > min(asked.width, QUERY_BLOCK) * choice.shape[-1]:
+                return lambda some: (entries.gather(choice[:, some].clamp_min(0)), choice[:, some] >= 0)
+            # all entries are no more than one block of queries chooses: they are read back once for all of them
+            whole = published.once(("entries", plan.owner), entries.read)  # B N D
+            return lambda some: (pick(whole, choice[:, some].clamp_min(0)), choice[:, some] >= 0)
         shared = published.once(("entries", plan.owner), entries.read)  # B N D
 
         def under_mask(some):

@@ -107,6 +107,13 @@ def room(row_format, batch, rows, device):
         return [torch.zeros(batch, rows, width, dtype=dtype, device=device) for width, dtype in row_format.parts]
 
 
+def pick(rows, numbers):
+    """Return the rows with these numbers: [B T K …] from rows [B N …] and int64 [B T K]."""
+    if len(rows) > 1:
+        numbers = numbers + torch.arange(len(rows), device=rows.device)[:, None, None] * rows.shape[1]
+    return rows.flatten(0, 1).index_select(0, numbers.flatten()).view(*numbers.shape, *rows.shape[2:])
+
+
 class Entries:
     """Entries of a batch in order of arrival. Room is doubled when it runs out.
 
@@ -213,11 +220,7 @@ class Entries:
 
     def gather(self, numbers):
         """Return the entries with these numbers: [B T K D] from int64 [B T K]."""
-        present = self._parts[0].shape[1]
-        if self.batch > 1:
-            numbers = numbers + torch.arange(self.batch, device=self.device)[:, None, None] * present
-        chosen = [part.flatten(0, 1).index_select(0, numbers.flatten()) for part in self._parts]
-        return self.row_format.decode(chosen).view(*numbers.shape, self.row_format.width)
+        return self.row_format.decode([pick(part, numbers) for part in self._parts])
 
     def truncate(self, counts):
         """Keep each row's first counts[b] entries, int64 [B] on the CPU."""

@@ -16,6 +16,7 @@ from deepseek_edu.model.attention import Attention
 from deepseek_edu.model.csa2 import gathering_pays
 from deepseek_edu.model.linear import Matrix
 from deepseek_edu.model.rope import Rotation, rotate_tail
+from deepseek_edu.model.storage import pick
 from deepseek_edu.model.v4_compressor import V4Compressor
 from deepseek_edu.model.v4_reading import query_blocks, read
 from deepseek_edu.reference.v4_attention import hadamard as numpy_hadamard
@@ -205,15 +206,16 @@ class V4Attention(Attention):
             keys = torch.cat([zero, line, self._all(entries, stored)[:, :count]], dim=1)
             return read(some, keys, block.hidden(ratio, count), self.attn_sink, scale)
         choice = choose(block, count)  # B t K, −1 for none
-        tokens, chosen = choice.shape[1:]
+        tokens, most = choice.shape[1:]
         none = choice < 0
-        if tokens * chosen < count:  # few queries: the chosen entries of all of them are keys for all of them
+        if tokens * most < count:  # few queries: the chosen entries of all of them are keys for all of them
             keys = torch.cat([zero, line, entries.gather(choice.clamp_min(0)).flatten(1, 2)], dim=1)
             own_only = torch.eye(tokens, dtype=torch.bool, device=none.device)[..., None]
             others = (none[:, None] | ~own_only).flatten(2) if tokens > 1 else none
             return read(some, keys, torch.cat([block.window, others], dim=-1), self.attn_sink, scale)
-        if gathering_pays(tokens, count, chosen, self.config.n_heads):
-            parts = [(line, ~block.window[..., 1:]), (entries.gather(choice.clamp_min(0)), ~none)]
+        if gathering_pays(tokens, count, most, self.config.n_heads):
+            chosen = pick(self._all(entries, stored), choice.clamp_min(0))  # B t K D
+            parts = [(line, ~block.window[..., 1:]), (chosen, ~none)]
             return self.attend(some, parts)
         hidden = torch.ones(*choice.shape[:2], count + 1, dtype=torch.bool, device=none.device)
         hidden = hidden.scatter_(-1, choice.masked_fill(none, count), False)[..., :count]
