@@ -273,8 +273,21 @@ def test_the_choice_is_the_set_of_the_best_readable_entries_in_rising_order():
 
 
 def test_ties_go_to_the_earlier_place():
-    scores = torch.tensor([[0.0, 5.0, 0.0, 0.0, 5.0], [1.0, 1.0, 1.0, 1.0, 1.0]])
-    assert selection.top_k(scores, 3).tolist() == [[0, 1, 4], [0, 1, 2]]
+    """Several rows on a CPU, a narrow type, and one row at a time take three ways."""
+    scores = torch.tensor([[0.0, 5.0, 0.0, 0.0, 5.0], [1.0, 1.0, 1.0, 1.0, 1.0], [3.0, 2.0, 1.0, 4.0, -torch.inf]])
+    expected = [[0, 1, 4], [0, 1, 2], [0, 1, 3]]
+    assert selection.top_k(scores, 3).tolist() == expected
+    assert selection.top_k(scores.bfloat16(), 3).tolist() == expected
+    assert [selection.top_k(row, 3).tolist() for row in scores] == expected
+    assert selection.top_k(scores[:, None], 3).tolist() == [[places] for places in expected]
+    assert selection.top_k(scores, 0).shape == (3, 0)
+
+
+def test_the_largest_of_many_rows_are_those_of_each():
+    scores = random(4, 3, 50).mul(4).round()  # with ties
+    for k in (1, 7, 49):
+        expected = [[sorted(range(50), key=lambda n, row=row: (-row[n], n))[:k] for row in some] for some in scores]
+        assert selection.top_k(scores, k).tolist() == [[sorted(row) for row in some] for some in expected]
 
 
 def blocks_of(scores, visible, kept, size):

@@ -125,6 +125,22 @@ SHARING = (
     ),
     mutant(
         "selection",
+        "a tie goes to the earlier entry, also in many rows",
+        "to the later one",
+        "level.cumsum(axis=1)",
+        "level[:, ::-1].cumsum(axis=1)[:, ::-1]",
+        "properties_attention:test_ties_go_to_the_earlier_place",
+    ),
+    mutant(
+        "selection",
+        "of many rows as many places are chosen as of one",
+        "all that tie with the last",
+        "    if np.count_nonzero(chosen) > k * len(scores):\n",
+        "    if False:\n",
+        "properties_attention:test_ties_go_to_the_earlier_place",
+    ),
+    mutant(
+        "selection",
         "a tie goes to the earlier entry",
         "to the later one",
         "level.cumsum(dim=-1, dtype=torch.int32)",
