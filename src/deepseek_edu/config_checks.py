@@ -6,6 +6,7 @@ Source: what follows from the shapes and from the schedule (report, sections 2.3
 from dataclasses import fields
 
 GENERATIONS = ("v4.1", "v4")  # forward passes that the package has
+MOST_ROWS = 1 << 40  # of an Engram table; the primes above it take too long to find
 SCORE_FUNCTIONS = ("sqrtsoftplus", "sigmoid", "softmax")  # of the router
 
 
@@ -122,12 +123,19 @@ def _validate_experts(c):
 
 
 def _validate_extras(c):
+    for name in ("bos_token_id", "eos_token_id", "pad_token_id", "image_token_id"):
+        _require(getattr(c, name) < c.vocab_size, name, getattr(c, name), f"below {c.vocab_size}", "it is a token id")
     if c.engram_layer_ids:
         for name in ("engram_vocab_size", "engram_n_heads", "engram_head_dim", "engram_compressed_vocab_size"):
             _require(getattr(c, name) > 0, name, getattr(c, name), "positive", "there are Engram layers")
         _require(c.engram_max_ngram_size > 1, "engram_max_ngram_size", c.engram_max_ngram_size, "2 or more", "n-grams")
         pad = c.engram_pad_id < c.vocab_size
         _require(pad, "engram_pad_id", c.engram_pad_id, f"below vocab_size = {c.vocab_size}", "it is a token id")
+        few = c.engram_compressed_vocab_size <= c.vocab_size
+        allowed = f"at most vocab_size = {c.vocab_size}"
+        _require(few, "engram_compressed_vocab_size", c.engram_compressed_vocab_size, allowed, "it numbers its tokens")
+        few = c.engram_vocab_size < MOST_ROWS
+        _require(few, "engram_vocab_size", c.engram_vocab_size, f"below {MOST_ROWS}", "it is the rows of a table")
         rows = len(c.engram_num_embeddings) in (0, len(c.engram_layer_ids))
         allowed = f"empty or {len(c.engram_layer_ids)} long"
         _require(rows, "engram_num_embeddings", c.engram_num_embeddings, allowed, "each module has a table")

@@ -86,6 +86,8 @@ def read_released(released, known):
     values = {}
     for name, value in merged.items():
         field = renames.get(name, name)
+        if name != field and merged.get(field) is not None:
+            continue  # the field's own name wins, whatever stands first in the file
         if field in known and value is not None:
             values[field] = value
     for name, value in (merged.get("rope_scaling") or merged.get("rope_parameters") or {}).items():
@@ -94,7 +96,8 @@ def read_released(released, known):
     for name, value in (released.get("vision_config") or {}).items():
         if HUGGING_FACE_VISION.get(name) in known and value is not None:
             values[HUGGING_FACE_VISION[name]] = value
-    if "kv_source_layers" not in values and any(ratio > 2 for ratio in values.get("compress_ratios", ())):
+    ratios = _whole_numbers(values.get("compress_ratios", ()))
+    if "kv_source_layers" not in values and any(ratio > 2 for ratio in ratios):
         values.update(_v4_sources(values))  # V4 names no owners, and its ratios are 4 and 128
     elif "dim" in merged and values.get("generation") != "v4":
         values = _with_reference_defaults(values, known)
@@ -109,21 +112,34 @@ def _with_reference_defaults(values, known):
     if values.get("n_mtp_layers"):
         for name in ("n_routed_experts", "n_activated_experts"):
             values[f"dspark_{name}"] = values.get(f"dspark_{name}") or values.get(name)
-    ratios, layers = values.get("compress_ratios"), values.get("n_layers")
-    if isinstance(ratios, (list, tuple)) and isinstance(layers, int):
-        values["compress_ratios"] = tuple(ratios[: layers + values.get("n_mtp_layers", 0)])  # more are never read
+    ratios, counts = values.get("compress_ratios"), (values.get("n_layers"), values.get("n_mtp_layers", 0))
+    if isinstance(ratios, (list, tuple)) and len(_whole_numbers(counts)) == 2:
+        values["compress_ratios"] = tuple(ratios[: sum(counts)])  # more are never read
     return values
 
 
+def _whole_numbers(numbers):
+    """Return numbers if it is a list of integers, else none of them: what is wrong is told by the field's check."""
+    whole = isinstance(numbers, (list, tuple)) and all(type(number) is int for number in numbers)
+    return numbers if whole else ()
+
+
 def _v4_sources(values):
-    """What V4 files leave unsaid: every compressed layer is its own source; draft stages are counted by the ratios."""
+    """What V4 files leave unsaid: every compressed layer is its own source; draft stages are counted by the ratios.
+
+    The preview has no draft stages (no `dspark_block_size`); the ratio of its next-token layer is left out.
+    """
     layers, ratios = values.get("n_layers", 0), list(values.get("compress_ratios", ()))
+    if type(layers) is not int:
+        return {"generation": "v4"}
     sources = {
         "generation": "v4",
-        "kv_source_layers": [layer for layer in range(min(layers, len(ratios))) if ratios[layer]],
-        "index_source_layers": [layer for layer in range(min(layers, len(ratios))) if ratios[layer] == 4],
+        "kv_source_layers": [layer for layer, ratio in enumerate(ratios[:layers]) if ratio],
+        "index_source_layers": [layer for layer, ratio in enumerate(ratios[:layers]) if ratio == 4],
     }
-    if len(ratios) > layers:
+    if not values.get("dspark_block_size"):
+        sources |= {"n_mtp_layers": 0, "compress_ratios": ratios[:layers]}
+    elif len(ratios) > layers:
         sources["n_mtp_layers"] = len(ratios) - layers
     for name in ("n_routed_experts", "n_activated_experts"):
         if f"dspark_{name}" not in values and name in values:

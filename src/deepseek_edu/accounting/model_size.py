@@ -136,7 +136,9 @@ def _add(*tables):
 
 
 def _engram_rows(c):
-    if c.engram_num_embeddings or not c.engram_layer_ids:
+    if not c.engram_layer_ids:
+        return ()  # whatever rows are configured, there is no module to have them
+    if c.engram_num_embeddings:
         return c.engram_num_embeddings
     from deepseek_edu.reference.weights import engram_rows  # needs NumPy; only where the rows are not configured
 

@@ -59,7 +59,7 @@ class V4Block(Block):
         return around(streams, *own, self.config, lambda x: act(self.attn_norm(x)))
 
     def feed(self, streams, act):
-        """Run the second sub-block, as `attend`."""
+        """Run the second sub-block: X' [B T S C] from X [B T S C]; act is its function u [B T C] -> [B T C]."""
         own = self.hc_ffn_fn, self.hc_ffn_base, self.hc_ffn_scale
         return around(streams, *own, self.config, lambda x: act(self.ffn_norm(x)))
 

@@ -69,6 +69,11 @@ class V4Model(LanguageModel, StreamHead):
         self.add_head(config, where)
         self.head = Matrix(config.vocab_size, config.dim, where)
         self.mtp = nn.ModuleList()
+        if drafter is not None and not config.n_mtp_layers:
+            raise ValueError(
+                f"config.n_mtp_layers must be 1 or more for drafter={drafter!r}; got 0; leave the drafter out, or give "
+                "the configuration a draft layer"
+            )
         if drafter == "mtp":
             experts = V4MoE(count, k, config, False, where)
             self.mtp.append(NextTokenLayer(plans[config.n_layers], config, experts, where))

@@ -241,9 +241,7 @@ def decoder_rows(config, decoder, tokens=None):
     if decoder == "exact":
         given = [window + above * (window - 1) for above in range(layers - 1, -1, -1)]
         return list(zip(given, [*given[1:], 1], strict=True))
-    tokens = window if tokens is None else tokens
-    if tokens < 1:
-        raise ValueError(f"tokens must be 1 or more, so that the last token gets logits; got {tokens}")
+    tokens = window if tokens is None else checks.count(tokens, "tokens", 1)  # the last token gets logits
     rows = [(tokens, tokens)] * layers
     if decoder == "serving":
         rows[0] = (tokens + window - 1, tokens)
