@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 
 import deepseek_edu.accounting as accounting
-from deepseek_edu.accounting import model_size
+from deepseek_edu.accounting import choices, model_size
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.reference.v4_model import v4_weight_shapes
 from deepseek_edu.reference.weights import weight_shapes
@@ -208,6 +208,30 @@ def test_a_model_built_without_memory_has_the_counted_parameters(config):
     built = counted({name: tensor.numel() for name, tensor in Model(config, device="meta").state_dict().items()})
     closed = without_zeros(model_size.parameters(config))
     assert {**built, "vision": {}} == {**closed, "vision": {}}  # the tower is a model of its own
+
+
+# A toy cache
+
+
+@pytest.mark.parametrize(
+    ("toy", "message"),
+    [
+        ({"ratio": 0}, "ratio must be 1 or more; got 0"),
+        ({"bits": 0}, "bits must be 1 or more; got 0"),
+        ({"positions": -1}, "positions and selected must be 0 or more; got -1 and None"),
+        ({"owners": 5}, "owners must be 1 … 4, the number of layers; got 5"),
+        ({"owners": 0}, "owners must be 1 … 4"),
+    ],
+)
+def test_a_toy_that_is_no_cache_is_refused(toy, message):
+    with pytest.raises(ValueError, match=message):
+        choices.Toy(**toy)
+
+
+@pytest.mark.parametrize(("layer", "owners"), [(-1, 3), (8, 3), (0, 0), (0, 9)])
+def test_a_layer_without_an_owner_is_refused(layer, owners):
+    with pytest.raises(ValueError, match="layer must be 0 … 7; got" if owners == 3 else "owners must be 1 … 8"):
+        choices.owner_of(layer, 8, owners)
 
 
 # Documentation

@@ -59,6 +59,13 @@ def test_the_inverse_turns_back():
     assert gap(back, x) < 1e-12
 
 
+def test_whole_numbers_turn_like_floats_and_float32_stays():
+    x, frequencies = np.array([1, 0, 1, 0]), np.array([0.1, 0.2])
+    got = rope.rotate(x, 1, frequencies)
+    assert gap(got, [np.cos(0.1), np.sin(0.1), np.cos(0.2), np.sin(0.2)]) < 1e-12
+    assert rope.rotate(x.astype(np.float32), 1, frequencies).dtype == np.float32
+
+
 def test_wrong_widths_are_refused():
     with pytest.raises(ValueError, match="even"):
         rope.rope_frequencies(7, 10.0)

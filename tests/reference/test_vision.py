@@ -28,6 +28,22 @@ def test_every_size_fits_the_budget_in_whole_patches(width, height):
     assert (rows, columns) == (math.ceil(best_height / 42), math.ceil(best_width / 42))
 
 
+@pytest.mark.parametrize(
+    ("width", "height", "sizes"),
+    [
+        (1962, 2571, {"vision_max_tokens": 5}),
+        (57332, 107, {"vision_patch_size": 14, "vision_max_tokens": 1024}),
+        *((width, height, {"vision_max_tokens": 9}) for width in (3, 40, 700) for height in (5, 50, 999)),
+    ],
+)
+def test_an_image_keeps_a_patch_in_each_direction_where_patches_are_tokens(width, height, sizes):
+    config = ModelConfig.tiny(vision_downsample_ratio=1, **sizes)
+    rows, columns, best_height, best_width = vision.plan_grid(width, height, config)
+    assert min(rows, columns) >= 1
+    assert (rows, columns) == (best_height // config.vision_patch_size, best_width // config.vision_patch_size)
+    assert rows * (columns + 1) + 2 <= config.vision_max_tokens
+
+
 def test_known_sizes():
     """544² needs no scaling: 39 patches, 13 tokens a side. Smaller ones grow to about 544², larger ones shrink."""
     config = ModelConfig.v41_flash()
@@ -127,6 +143,9 @@ def test_an_image_goes_through_the_model():
 def test_sizes_and_pixels_that_are_none_are_refused():
     with pytest.raises(ValueError, match="pixels must be"):
         vision.patches_of(np.ones((8, 8)), CONFIG)
+    for pixels in (np.full((4, 4, 3), 255, np.uint8), np.full((4, 4, 3), -0.1), np.full((4, 4, 3), math.nan)):
+        with pytest.raises(ValueError, match=r"pixels must be 0 … 1; .* divide values of 8 bits by 255"):
+            vision.patches_of(pixels, CONFIG)
     for width in (0, -3, math.nan, math.inf):
         with pytest.raises(ValueError, match="1 or more pixels"):
             vision.plan_grid(width, 5, CONFIG)

@@ -27,6 +27,9 @@ class Toy:
         owners: layers that store entries; the others read those of an owner.
         bits: of a stored number; below 16 a vector also has a scale byte.
         selected: entries that a layer reads for one query; None for all.
+
+    Raises:
+        ValueError: a number that no cache has.
     """
 
     positions: int = 8
@@ -37,6 +40,19 @@ class Toy:
     owners: int = 4
     bits: int = 16
     selected: int | None = None
+
+    def __post_init__(self):
+        for name in ("layers", "values", "vectors", "ratio", "bits"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more; got {getattr(self, name)}")
+        if min(self.positions, self.selected or 0) < 0:
+            raise ValueError(f"positions and selected must be 0 or more; got {self.positions} and {self.selected}")
+        _require_owners(self.layers, self.owners)
+
+
+def _require_owners(layers, owners):
+    if not 1 <= owners <= layers:
+        raise ValueError(f"owners must be 1 … {layers}, the number of layers; got {owners}")
 
 
 def vector_bytes(values, bits):
@@ -76,9 +92,20 @@ def read_bytes(toy):
 def owner_of(layer, layers, owners):
     """Return the owner whose entries a layer reads: the first layer of its group; groups are as equal as they can be.
 
+    Args:
+        layer: 0 … layers − 1.
+        layers: that read entries.
+        owners: groups, 1 … layers.
+
+    Raises:
+        ValueError: there is no such layer, or there are no such groups.
+
     >>> [owner_of(layer, 8, 3) for layer in range(8)]
     [0, 0, 0, 3, 3, 3, 6, 6]
     """
+    _require_owners(layers, owners)
+    if not 0 <= layer < layers:
+        raise ValueError(f"layer must be 0 … {layers - 1}; got {layer}")
     return -(-(layer * owners // layers) * layers // owners)
 
 

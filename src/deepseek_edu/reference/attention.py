@@ -75,7 +75,12 @@ def grouped_output(heads, group_weight, weight, n_groups):
 
     Returns:
         [T C].
+
+    Raises:
+        ValueError: the groups would not be equal.
     """
+    if n_groups < 1 or heads.shape[1] % n_groups:
+        raise ValueError(f"n_groups must divide the number of heads, {heads.shape[1]}; got {n_groups}")
     grouped = heads.reshape(len(heads), n_groups, -1)  # T G H/G·D
     blocks = group_weight.reshape(n_groups, -1, grouped.shape[-1])  # G r H/G·D
     narrow = np.einsum("tgi,gri->tgr", grouped, blocks, optimize=True)  # T G r

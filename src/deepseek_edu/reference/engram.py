@@ -202,8 +202,16 @@ class EngramHash:
             )
 
     def compress(self, ids, image_mask=None):
-        """Return compressed ids [T] of token ids [T], NO_TOKEN where image_mask (bool [T]) is set."""
-        compressed = self.token_map[np.asarray(ids)]
+        """Return compressed ids [T] of token ids [T], NO_TOKEN where image_mask (bool [T]) is set.
+
+        Raises:
+            ValueError: ids are no integers, or outside the map.
+        """
+        ids, last = np.asarray(ids), len(self.token_map) - 1
+        if ids.dtype.kind not in "iu" or np.any((ids < 0) | (ids > last)):
+            found = ids.dtype if ids.dtype.kind not in "iu" else f"{ids.min()} … {ids.max()}"
+            raise ValueError(f"ids must be integers 0 … {last}; got {found}; mark tokens of images in image_mask")
+        compressed = self.token_map[ids]
         return compressed if image_mask is None else np.where(image_mask, NO_TOKEN, compressed)
 
     def rows(self, compressed, previous=None):

@@ -15,7 +15,7 @@ Hadamard matrix; V4.1 does not. Equal scores are left open by the reference; her
 
 import numpy as np
 
-from deepseek_edu.reference import linear, norms
+from deepseek_edu.reference import checks, linear, norms
 
 
 def index_keys(entries, weight, gain, eps):
@@ -68,11 +68,14 @@ def top_k(scores, visible, k, allowed=None):
     Returns:
         int64 [T min(k, N)], entry numbers in rising order, −1 behind them where there are no more.
 
+    Raises:
+        ValueError: k is no integer, 0 or more.
+
     >>> scores = np.array([[0.2, 0.9, 0.1, 0.8]])
     >>> top_k(scores, [4], 2).tolist(), top_k(scores, [1], 2).tolist()
     ([[1, 3]], [[0, -1]])
     """
-    count = scores.shape[-1]
+    k, count = checks.count(k, "k", 0), scores.shape[-1]
     readable = np.arange(count) < np.asarray(visible)[:, None]  # T N
     if allowed is not None:
         readable &= allowed

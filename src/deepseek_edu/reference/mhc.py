@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepseek_edu.reference import activations, norms
+from deepseek_edu.reference import activations, checks, norms
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,11 @@ def sinkhorn(scores, iterations, eps):
 
     Returns:
         (…, S, S), positive.
+
+    Raises:
+        ValueError: iterations is no integer, 1 or more.
     """
+    iterations = checks.count(iterations, "iterations", 1)
     mix = activations.softmax(scores, axis=-1) + eps
     mix = mix / (mix.sum(axis=-2, keepdims=True) + eps)
     for _ in range(iterations - 1):

@@ -51,10 +51,15 @@ def route(scores, bias, k, normalise=True, scale=1.0):
     Returns:
         (experts int64 [T k], best first; weights [T k]).
 
+    Raises:
+        ValueError: k is below 1 or above E.
+
     >>> chosen, weights = route(np.array([[1.0, 3.0, 2.0]]), np.array([9.0, 0.0, 0.0]), 2, scale=1.5)
     >>> chosen.tolist(), weights.tolist()  # the bias chooses expert 0, its weight stays small
     ([[0, 1]], [[0.375, 1.125]])
     """
+    if not 1 <= k <= scores.shape[-1]:
+        raise ValueError(f"k must be 1 … {scores.shape[-1]}, the number of experts; got {k}")
     experts = np.argsort(-(scores + bias), axis=-1, kind="stable")[:, :k]  # T k
     weights = np.take_along_axis(scores, experts, axis=-1)  # T k
     if normalise:

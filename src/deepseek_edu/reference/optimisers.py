@@ -149,7 +149,12 @@ def balance(matrix, rounds=11, threshold=1e-3, eps=1e-20):
 
     Returns:
         [V n], times √n.
+
+    Raises:
+        ValueError: rounds is even or below 1.
     """
+    if rounds < 1 or rounds % 2 == 0:
+        raise ValueError(f"rounds must be odd and positive; got {rounds}; the last division must be one of rows")
     x = np.array(matrix, float)
     lengths = np.linalg.norm(x, axis=1)
     x[lengths <= threshold * lengths.mean()] = 0

@@ -45,12 +45,20 @@ def yarn_frequencies(width, theta, original_length, factor, beta_fast=32.0, beta
     Returns:
         float64 [width/2].
 
+    Raises:
+        ValueError: width is odd or not positive, or the other sizes turn nothing.
+
     Source: reference `precompute_freqs_cis`; YaRN (arXiv 2309.00071).
 
     >>> f = yarn_frequencies(64, 160000.0, 65536, 16)
     >>> float(f[15] / rope_frequencies(64, 160000.0)[15]), float(rope_frequencies(64, 160000.0)[25] / f[25])
     (1.0, 16.0)
     """
+    if not (theta > 1 and factor >= 1 and min(original_length, beta_fast, beta_slow) > 0):
+        raise ValueError(
+            "theta must be above 1, factor 1 or more, original_length and turns positive; got "
+            f"{theta}, {factor}, {original_length}, {beta_fast} and {beta_slow}; without YaRN take rope_frequencies"
+        )
 
     def pair_with(turns):  # number of the pair that makes this many turns, as a real number
         return width * math.log(original_length / (2 * math.pi * turns)) / (2 * math.log(theta))
@@ -91,7 +99,7 @@ def rotate(x, positions, frequencies, inverse=False):
         inverse: turn by the negative angle.
 
     Returns:
-        (…, 2F).
+        (…, 2F), of the type of x where that is a float, else float64.
 
     >>> rotate(np.array([1.0, 0.0]), 1, np.array([np.pi / 2])).round(6).tolist()
     [0.0, 1.0]
@@ -102,7 +110,7 @@ def rotate(x, positions, frequencies, inverse=False):
         sin = -sin
     even, odd = x[..., 0::2], x[..., 1::2]  # … F
     turned = np.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1)  # … F 2
-    return turned.reshape(x.shape).astype(x.dtype, copy=False)
+    return turned.reshape(x.shape).astype(x.dtype if x.dtype.kind == "f" else turned.dtype, copy=False)
 
 
 def rotate_tail(x, positions, frequencies, inverse=False):

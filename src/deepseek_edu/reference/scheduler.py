@@ -13,7 +13,7 @@ service are not known.
 
 import numpy as np
 
-from deepseek_edu.reference import activations
+from deepseek_edu.reference import activations, checks
 
 
 def survival(confidence):
@@ -138,7 +138,7 @@ def calibration_error(probabilities, outcomes, bins=15):
         bins: equal stretches of 0 … 1.
 
     Raises:
-        ValueError: something else than probabilities, or another number of outcomes.
+        ValueError: something else than probabilities, another number of outcomes, or bins below 1.
 
     >>> round(float(calibration_error(np.array([0.25, 0.25, 0.25, 0.25]), np.array([1, 0, 0, 0]))), 6)
     0.0
@@ -148,6 +148,7 @@ def calibration_error(probabilities, outcomes, bins=15):
         raise ValueError(f"probabilities must be [n], each 0 … 1; got shape {probabilities.shape}, {probabilities[:3]}")
     if outcomes.shape != probabilities.shape:
         raise ValueError(f"outcomes must be {probabilities.shape}, one for each; got {outcomes.shape}")
+    bins = checks.count(bins, "bins", 1)
     place = np.minimum((probabilities * bins).astype(int), bins - 1)
     gaps = np.bincount(place, weights=probabilities - outcomes, minlength=bins)
     return np.abs(gaps).sum() / max(len(outcomes), 1)

@@ -77,7 +77,7 @@ def _fitting_size(height, width, config):
     if rows < 1:
         return cell, (budget - 3) * cell
     scale = min(math.floor(columns) * cell / width, math.floor(rows) * cell / height)
-    return math.floor(height * scale / patch) * patch, math.floor(width * scale / patch) * patch
+    return tuple(max(1, math.floor(size * scale / patch)) * patch for size in (height, width))
 
 
 def patches_of(pixels, config):
@@ -90,15 +90,18 @@ def patches_of(pixels, config):
         ([rows·columns 3·patch²], rows, columns), row by row; a patch is stored colour by colour; values −1 … 1.
 
     Raises:
-        ValueError: pixels has another shape.
+        ValueError: pixels has another shape or other values.
     """
     patch = config.vision_patch_size
     shape = np.shape(pixels)
     if len(shape) != 3 or shape[0] % patch or shape[1] % patch or shape[2] != 3:
         raise ValueError(f"pixels must be [height width 3] in multiples of {patch}; got {shape}; scale it first")
+    pixels = np.asarray(pixels)
+    if not np.all((pixels >= 0) & (pixels <= 1)):
+        raise ValueError(f"pixels must be 0 … 1; got {pixels.min()} … {pixels.max()}; divide values of 8 bits by 255")
     height, width, _ = shape
     rows, columns = height // patch, width // patch
-    x = (np.asarray(pixels) - 0.5) / 0.5
+    x = (pixels - 0.5) / 0.5
     x = x.reshape(rows, patch, columns, patch, 3).transpose(0, 2, 4, 1, 3)  # rows columns 3 patch patch
     return x.reshape(rows * columns, -1), rows, columns
 
