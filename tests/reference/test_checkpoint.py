@@ -255,7 +255,12 @@ def test_scales_that_fit_no_block_are_refused():
         linear.dequantize_fp4_weight(np.zeros((2, 16), np.uint8), np.zeros((2, 2), np.uint8))
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"weight_map": 3}'])
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "content", ["{", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {"x": ""}}', '{"weight_map": {"x": 3}}', DEEP]
+)
 def test_an_index_that_is_none_is_named(tmp_path, content):
     write(tmp_path, released(CONFIG)[0])
     (tmp_path / "model.safetensors.index.json").write_text(content)
@@ -269,6 +274,22 @@ def test_an_index_that_is_none_is_named(tmp_path, content):
         (lambda entry: entry.pop("dtype"), "does not describe tensors"),
         (lambda entry: entry.update(shape=[7, 9]), r"head\.weight of shape \[7, 9\] has bytes"),
         (lambda entry: entry.update(data_offsets=[-8, 4]), r"head\.weight of shape .* has bytes -8 … 4"),
+        (lambda entry: entry.update(dtype="F4", data_offsets=[4, 0]), r"head\.weight of shape .* has bytes 4 … 0"),
+        (lambda entry: entry.update(shape=[-96, -32]), r"head\.weight of shape \[-96, -32\] has bytes"),
+        *(
+            (lambda entry, change=change: entry.update(change), "does not describe tensors")
+            for change in (
+                {"data_offsets": [0, 4, 8]},
+                {"data_offsets": ["0", "4"]},
+                {"data_offsets": None},
+                {"data_offsets": [0.0, 4.0]},
+                {"data_offsets": [False, True]},
+                {"shape": "ab"},
+                {"shape": ["a", "b"]},
+                {"shape": [96.0, 32.0]},
+                {"dtype": ["F32"]},
+            )
+        ),
     ],
 )
 def test_a_header_that_contradicts_itself_is_named(tmp_path, change, message):
@@ -283,9 +304,39 @@ def test_a_header_that_contradicts_itself_is_named(tmp_path, change, message):
     file.write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + length :])
     with pytest.raises(ValueError, match=rf"model-00001-of-00001\.safetensors is damaged: .*{message}"):
         checkpoint.load_checkpoint(tmp_path, CONFIG)
-    file.write_bytes(whole[:8] + b"x" * length + whole[8 + length :])
-    with pytest.raises(ValueError, match="does not describe tensors"):
-        checkpoint.load_checkpoint(tmp_path, CONFIG)
+    for text in (b"x" * length, DEEP.encode()):
+        file.write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + length :])
+        with pytest.raises(ValueError, match="does not describe tensors"):
+            checkpoint.load_checkpoint(tmp_path, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("places", "size", "message"),
+    [
+        ({"a": [0, 4], "b": [4, 8]}, 8, None),
+        ({"a": [4, 8], "empty": [4, 4], "b": [0, 4]}, 8, None),
+        ({"a": [0, 4], "b": [0, 4]}, 4, "b begins at byte 0; those before it end at 4"),
+        ({"a": [0, 4], "b": [8, 12]}, 12, "b begins at byte 8; those before it end at 4"),
+        ({"a": [4, 8]}, 8, "a begins at byte 4; those before it end at 0"),
+        ({"a": [0, 4]}, 7, "3 bytes follow the last tensor"),
+        ({}, 1, "1 bytes follow the last tensor"),
+    ],
+)
+def test_tensors_fill_the_file_without_gaps_and_share_no_byte(tmp_path, places, size, message):
+    header = {n: {"dtype": "F32", "shape": [(o[1] - o[0]) // 4], "data_offsets": o} for n, o in places.items()}
+    text = json.dumps(header).encode()
+    (tmp_path / "x.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(size))
+    if message is None:
+        assert set(checkpoint.Checkpoint(tmp_path).tensors) == set(places)
+    else:
+        with pytest.raises(ValueError, match=rf"x\.safetensors is damaged: {message}"):
+            checkpoint.Checkpoint(tmp_path)
+
+
+def test_a_folder_is_no_shard(tmp_path):
+    (tmp_path / "x.safetensors").mkdir()
+    with pytest.raises(ValueError, match=r"must hold safetensors shards; missing: x\.safetensors"):
+        checkpoint.Checkpoint(tmp_path)
 
 
 def test_codes_without_their_scales_are_missing_something(tmp_path):

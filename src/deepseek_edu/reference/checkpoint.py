@@ -32,9 +32,19 @@ def _weight_map(index):
     """{tensor: shard} of an index file."""
     try:
         content = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        return {str(name): str(file) for name, file in content.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if not all(isinstance(file, str) and file for file in content.values()):
+            raise ValueError("a shard has no name")
+        return dict(content)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{index} is damaged: it holds no weight_map of tensors to shards ({error!r})") from None
+
+
+def _place(entry):
+    """(type, shape, first byte, last byte) of a header's entry."""
+    dtype, shape, (first, last) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+    if type(dtype) is not str or any(type(number) is not int for number in (*shape, first, last)):
+        raise TypeError(f"dtype must be a text, shape and data_offsets integers; got {entry}")
+    return dtype, shape, first, last
 
 
 class Checkpoint:
@@ -55,7 +65,7 @@ class Checkpoint:
             files = sorted({folder / name for name in self.indexed.values()})
         else:
             self.indexed, files = None, sorted(folder.glob("*.safetensors"))
-        absent = [file.name for file in files if not file.exists()]
+        absent = [file.name for file in files if not file.is_file()]
         if absent or not files:
             raise ValueError(f"{folder} must hold safetensors shards; missing: {', '.join(absent) or 'all'}")
         self.tensors = {}  # name -> (file, type, shape, first byte, bytes)
@@ -71,18 +81,26 @@ class Checkpoint:
             content = stream.read(length)
         try:
             header = {name: entry for name, entry in json.loads(content).items() if name != "__metadata__"}
-            places = {name: (e["dtype"], tuple(e["shape"]), *e["data_offsets"]) for name, e in header.items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            places = {name: _place(entry) for name, entry in header.items()}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{file} is damaged: its header does not describe tensors ({error!r})") from None
         for name, (dtype, shape, first, last) in places.items():
             if 8 + length + last > size:
                 raise ValueError(f"{file} is truncated: {name} ends at byte {8 + length + last} of {size}")
             wide = 1 if dtype in ONE_BYTE else 2 if dtype == "BF16" else np.dtype(PLAIN.get(dtype, "u1")).itemsize
-            if first < 0 or (last - first != math.prod(shape) * wide and dtype in (*PLAIN, *ONE_BYTE, "BF16")):
+            fits = last - first == math.prod(shape) * wide or dtype not in (*PLAIN, *ONE_BYTE, "BF16")
+            if not (fits and 0 <= first <= last and min(shape, default=0) >= 0):
                 raise ValueError(f"{file} is damaged: {name} of shape {list(shape)} has bytes {first} … {last}")
             if name in self.tensors:
                 raise ValueError(f"{name} must be in one shard; it is in {self.tensors[name][0].name} and {file.name}")
             self.tensors[name] = (file, dtype, shape, 8 + length + first, last - first)
+        end = 0
+        for first, last, name in sorted((first, last, name) for name, (_, _, first, last) in places.items()):
+            if first != end:
+                raise ValueError(f"{file} is damaged: {name} begins at byte {first}; those before it end at {end}")
+            end = last
+        if 8 + length + end != size:
+            raise ValueError(f"{file} is damaged: {size - 8 - length - end} bytes follow the last tensor")
 
     def raw(self, name, rows=None):
         """Return the stored numbers: uint8 for one-byte formats, float32 for BF16, else the type of the file.
