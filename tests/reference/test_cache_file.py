@@ -122,6 +122,14 @@ def with_header(whole, change):
         (lambda h: {**h, "arrays": h["arrays"][:-1]}, "bytes are left"),
         (lambda h: {**h, "arrays": h["arrays"][1:]}, "damaged"),
         (lambda h: {**h, "index_key_writes": [[1]]}, "not enough values"),
+        (lambda h: {**h, "index_key_writes": [[0, 0]]}, r"index_key_writes must be of owners \(1, 3\); got 0"),
+        (lambda h: {**h, "index_key_writes": [["1", 0]]}, "owner must be 0 or more, an integer; got '1'"),
+        (lambda h: {**h, "index_key_writes": [[True, 0]]}, "owner must be 0 or more, an integer; got True"),
+        (lambda h: {**h, "index_key_writes": [[1, -1]]}, "first must be 0 or more; got -1"),
+        (lambda h: {**h, "index_key_writes": [[1, 2.0]]}, r"first must be 0 or more, an integer; got 2\.0"),
+        (lambda h: {**h, "highest": 10**30}, r"highest must be below 2\*\*63"),
+        (lambda h: {**h, "spare": 10**30}, r"spare must be below 2\*\*63"),
+        (lambda h: {**h, "stored": 10**30}, r"stored must be below 2\*\*63"),
     ],
 )
 def test_a_header_that_contradicts_the_content_is_refused(tmp_path, change, message):

@@ -117,9 +117,10 @@ def load(path, config):
 
 
 def _require_counts(header, names):
-    """Refuse entries of a header that are no integers, 0 or more."""
+    """Refuse entries of a header that are no integers, 0 or more, or do not fit in 64 bits."""
     for name in names:
-        checks.count(header[name], name, 0)
+        if checks.count(header[name], name, 0) >= 1 << 63:
+            raise ValueError(f"{name} must be below 2**63; got {header[name]}")
 
 
 def _filled(header, body, config):
@@ -151,7 +152,11 @@ def _filled(header, body, config):
             raise ValueError(f"{name} must have rising positions; got {positions}")
         ring.restore(arrays[name], **positions)
     cache.length, cache.stored, cache.highest = header["length"], header["stored"], header["highest"]
-    cache.index_key_writes = [(owner, first) for owner, first in header["index_key_writes"]]
+    for owner, first in header["index_key_writes"]:
+        _require_counts({"owner": owner, "first": first}, ("owner", "first"))
+        if owner not in config.kv_source_layers:
+            raise ValueError(f"index_key_writes must be of owners {config.kv_source_layers}; got {owner}")
+        cache.index_key_writes.append((owner, first))
     return cache
 
 
