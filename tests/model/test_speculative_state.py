@@ -6,6 +6,8 @@ import torch
 from deepseek_edu.config import ModelConfig
 from deepseek_edu.model import cache_file
 from deepseek_edu.model.model import Model
+from deepseek_edu.reference.model import Model as NumpyModel
+from deepseek_edu.reference.weights import random_weights
 
 from .test_speculative import small
 from .tiny import gap, rows, tiny_model, token_map
@@ -217,3 +219,29 @@ def test_the_stale_decode_reads_what_it_would_without_the_rejected_tokens():
         assert_same(state(cache), state(other), tolerance=1e-12)
         after = [model.decode([3, 3, 3], some, stale_index_keys=True).logits for some in (cache, other)]
         assert gap(*after) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("ratios", "owners"),
+    [((0, 2, 2, 4, 4, 4, 4, 0, 0, 0, 0), (1, 3)), ((0, 2, 2, 3, 3, 2, 2, 0, 0, 0, 0), (1, 3, 5))],
+)
+def test_stale_keys_may_be_fewer_than_the_visible_entries(ratios, owners):
+    """The candidate pool and later choices then see what there is, in NumPy as in PyTorch."""
+    config = ModelConfig.tiny(
+        compress_ratios=ratios,
+        kv_source_layers=owners,
+        index_source_layers=owners,
+        candidate_source_layer=1,
+        candidate_topk_blocks=2,
+        candidate_block_size=1,
+        index_topk=2,
+    )
+    weights = random_weights(config, 0)
+    reference = NumpyModel(config, weights, token_map())
+    model = Model(config, token_map(), torch.float64).load_weights(weights)
+    theirs, mine = reference.new_cache(quantized=False), model.new_cache(1, quantized=False)
+    for tokens in (5, 1, 1, 1, 1, 2, 3, 1, 1, 2):
+        ids = torch.arange(tokens) * 7 + tokens
+        expected = reference.forward(ids.numpy(), theirs, stale_index_keys=True).logits
+        got = model.forward(ids[None], mine, stale_index_keys=True).logits
+        assert gap(got[0], torch.as_tensor(expected)) < 1e-12

@@ -80,10 +80,11 @@ def choose(u, narrow, positions, w, plan, cache, frequencies, published):
     queries = storage.read_back(cache.index_format, queries)
     weights = indexer.head_weights(u, w["indexer.weights_proj.weight"], config.index_head_dim)  # T Hi
     owner = cache.newest_index_keys if published.stale_index_keys else plan.owner
-    keys = cache.index_keys[owner].read()[: len(cache.entries[plan.owner])] if owner is not None else u[:0]
-    keys = keys.reshape(-1, config.index_head_dim)  # N Di
-    scores = indexer.index_scores(queries, weights, keys)  # T N
-    visible = compressor.visible_entries(positions, plan.ratio)  # T
+    known = len(cache.entries[plan.owner])
+    keys = cache.index_keys[owner].read()[:known] if owner is not None else u[:0]
+    keys = keys.reshape(-1, config.index_head_dim)  # N Di, fewer where they are stale
+    visible = np.minimum(compressor.visible_entries(positions, plan.ratio), len(keys))  # T
+    scores = indexer.index_scores(queries, weights, np.pad(keys, ((0, known - len(keys)), (0, 0))))  # T N
     if plan.pool == "source":
         blocks, size = config.candidate_topk_blocks, config.candidate_block_size
         published.pool = indexer.candidate_pool(scores, visible, blocks, size)
