@@ -1,6 +1,7 @@
 """`deepseek-edu verify`: rows, exit codes, and one sentence for each kind of wrong input."""
 
 import json
+import re
 import sys
 import zipfile
 from functools import cache
@@ -186,6 +187,46 @@ def test_a_configuration_of_another_model(verify, tmp_path):
     refused = refusal(verify(some(*SHORT), "--only", "numpy", config=tmp_path / "c.json"))
     assert "the weights do not belong to this configuration" in refused
     assert "embed.weight (96, 32) (expected (96, 64))" in refused
+
+
+@pytest.mark.parametrize(
+    ("field", "most"),
+    [
+        ("n_routed_experts", "the number of arrays of weights it holds"),
+        ("dspark_n_routed_experts", "the number of arrays of weights it holds"),
+        ("vision_n_layers", "the number of arrays of weights it holds"),
+        ("engram_n_heads", "the number of rows or columns of its largest array of weights"),
+        ("engram_max_ngram_size", "the number of rows or columns of its largest array of weights"),
+    ],
+)
+def test_sizes_that_the_file_cannot_have_are_refused_before_anything_is_made_of_them(verify, tmp_path, field, most):
+    (tmp_path / "c.json").write_text(json.dumps({**json.loads(CONFIG.read_text()), field: 10**9}))
+    message = rf"{field} must be at most \d+, {most}; got 1000000000"
+    assert re.search(message, refusal(verify(some(*SHORT), "--only", "numpy", config=tmp_path / "c.json")))
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+def test_a_vocabulary_of_another_size_is_told_by_the_shapes(verify, tmp_path, name):
+    (tmp_path / "c.json").write_text(json.dumps({**json.loads(CONFIG.read_text()), "vocab_size": 10**13}))
+    refused = refusal(verify(some(*SHORT), "--only", name, config=tmp_path / "c.json"))
+    assert "embed.weight (96, 32) (expected (10000000000000, 32))" in refused
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+def test_the_vision_tower_may_have_any_size_where_the_file_has_none(verify, tmp_path, name):
+    sizes = {"vision_n_layers": 10**7, "vision_dim": 8 * 10**9}
+    (tmp_path / "c.json").write_text(json.dumps({**json.loads(CONFIG.read_text()), **sizes}))
+    text = {k: v for k, v in some(*SHORT).items() if not k.startswith(("w/vision.", "w/aligner.", "w/image_"))}
+    assert verify(text, "--only", name, config=tmp_path / "c.json").exit_code == 0
+
+
+def test_too_little_memory_is_one_line(verify, monkeypatch):
+    def fail(*_):
+        raise MemoryError("Unable to allocate 7 TiB")
+
+    monkeypatch.setattr("deepseek_edu.verify.verify", fail)
+    refused = refusal(verify(some(*SHORT), "--only", "numpy"))
+    assert "there is not enough memory for its sizes; Unable to allocate 7 TiB" in refused
 
 
 def test_weights_that_the_configuration_does_not_use_are_named(verify, tmp_path):

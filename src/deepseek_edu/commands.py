@@ -109,8 +109,9 @@ def _told(config: Path) -> Iterator[None]:
     """What a comparison refuses (weights of another model, missing inputs) is the files' fault, not ours."""
     try:
         yield
-    except ValueError as error:
-        raise InputError(f"the outputs cannot be computed with {config}: {error}") from error
+    except (ValueError, MemoryError) as error:
+        short = "there is not enough memory for its sizes; " * isinstance(error, MemoryError)
+        raise InputError(f"the outputs cannot be computed with {config}: {short}{error}") from error
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from deepseek_edu.config import ModelConfig
-from deepseek_edu.reference.weights import vision_shapes, weight_shapes
+from deepseek_edu.reference.weights import check_shapes, vision_shapes, weight_shapes
 from deepseek_edu.verify_outputs import Comparison, Row
 
 __all__ = ["RUNNERS", "Report", "Row", "load", "token_map_of", "verify"]
@@ -37,6 +37,15 @@ __all__ = ["RUNNERS", "Report", "Row", "load", "token_map_of", "verify"]
 PERTURBATION = 3e-7
 """Relative change of weights that a float32 run cannot tell from its own rounding."""
 PERTURBED_RUNS = 3  # with changed weights, for a row that fails
+SMALL_TOWER = {
+    "vision_n_layers": 1,
+    "vision_dim": 4,
+    "vision_n_heads": 1,
+    "vision_inter_dim": 1,
+    "vision_patch_size": 1,
+    "vision_downsample_ratio": 1,
+}
+"""Sizes that stand for any vision tower: no recorded output reads it."""
 LARGE = 5_000_000  # numbers in a model's weights from which on one perturbed run has to do
 
 
@@ -143,8 +152,14 @@ def verify(outputs, config, implementation="numpy"):
     if implementation not in RUNNERS:
         raise ValueError(f"implementation must be one of {', '.join(RUNNERS)}; got {implementation!r}")
     recorded, config = load(outputs, config)
-    wanted = set(weight_shapes(config)) - set(vision_shapes(config))  # no recorded output reads the vision tower
+    known = {f"w/{name}" for name in _vision_names(recorded, config)}
+    if config.vision_n_layers:
+        config = replace(config, **SMALL_TOWER)
+    _require_sizes(recorded, config)
+    shapes, tower = weight_shapes(config), vision_shapes(config)
+    wanted = {name: shape for name, shape in shapes.items() if name not in tower}
     weights = {name: _numbers(f"w/{name}", recorded[f"w/{name}"]) for name in wanted if f"w/{name}" in recorded}
+    check_shapes(weights, wanted)
     _require_ids(recorded, config.vocab_size)
     token_map = token_map_of(recorded, config)
 
@@ -155,7 +170,7 @@ def verify(outputs, config, implementation="numpy"):
     rows, unknown = comparison.rows()
     remarks = _undecided(comparison, [row for row in rows if np.inf > row.difference > row.tolerance], weights, runner)
     rows = [replace(row, remark=remarks.get(row.output, row.remark)) for row in rows]
-    known = {f"w/{name}" for name in weight_shapes(config)}
+    known |= {f"w/{name}" for name in wanted}
     unknown += [name for name in recorded if name.startswith("w/") and name not in known]
     return Report(implementation, rows, unknown)
 
@@ -187,6 +202,37 @@ def _numbers(name, array):
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite; it holds {np.count_nonzero(~np.isfinite(array))} other values")
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+
+
+def _require_sizes(recorded, config):
+    """Refuse a configuration of more parts than the file can hold, before all their names are made."""
+    arrays = [array for name, array in recorded.items() if name.startswith("w/")]
+    longest = max((side for array in arrays for side in array.shape), default=0)
+    layers, experts = ("n_layers", "n_mtp_layers"), ("n_routed_experts", "dspark_n_routed_experts")
+    memory = ("engram_n_heads", "engram_max_ngram_size", "engram_vocab_size") if config.engram_layer_ids else ()
+    for names, most, what in (
+        ((*layers, *experts[: 2 if config.n_mtp_layers else 1]), len(arrays), "arrays of weights it holds"),
+        (memory, longest, "rows or columns of its largest array of weights"),
+    ):
+        for name in names:
+            _require_at_most(name, getattr(config, name), most, what)
+
+
+def _require_at_most(name, value, most, what):
+    if value > most:
+        raise ValueError(
+            f"the weights do not belong to this configuration; {name} must be at most {most}, the number of {what}; "
+            f"got {value}"
+        )
+
+
+def _vision_names(recorded, config):
+    """Names of the vision tower's weights, if the file has such weights."""
+    if not any(name.startswith(("w/vision.", "w/aligner.", "w/image_")) for name in recorded):
+        return ()
+    arrays = sum(name.startswith("w/") for name in recorded)
+    _require_at_most("vision_n_layers", config.vision_n_layers, arrays, "arrays of weights it holds")
+    return vision_shapes(config)
 
 
 def _require_ids(recorded, vocabulary):
