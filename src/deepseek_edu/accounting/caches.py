@@ -71,6 +71,9 @@ def global_bytes_per_token(config):
 def global_bytes(config, tokens):
     """Return the bytes of global entries and index keys after `tokens` tokens; half-filled groups store nothing yet.
 
+    Raises:
+        ValueError: tokens is no integer, 0 or more.
+
     >>> from deepseek_edu.config import ModelConfig
     >>> global_bytes(ModelConfig.v41_flash(), 2**20) / 2**20  # MiB
     890.0
@@ -103,6 +106,9 @@ def sequence_bytes(config, tokens):
     Returns:
         {"entries", "index keys", "windows", "draft windows"}.
 
+    Raises:
+        ValueError: tokens is no integer, 0 or more.
+
     Windows take their room from the first token on. Not counted: the projections of half-filled groups, the last token
     ids, and spare slots for drafts.
     """
@@ -125,6 +131,9 @@ def turn_bytes(config, tokens, window_checkpoints=0):
         tokens: length of the turn.
         window_checkpoints: how often the windows of all layers are stored with it. V4 stored them twice (end of prompt,
             end of answer); V4.1 never, since bounded replay makes them again.
+
+    Raises:
+        ValueError: tokens or window_checkpoints is no integer, 0 or more.
 
     With turns of 1 830 tokens V4-Flash stores 7.9 times what V4.1-Flash does; with longer turns the ratio falls to
     3.95. So "an eighth" is a statement about a workload.

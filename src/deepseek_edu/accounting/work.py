@@ -40,6 +40,9 @@ def entries_read(config, plan, context):
     Args:
         config: ModelConfig; plan: one of `config.schedule()`; context: tokens, the asking one included.
 
+    Raises:
+        ValueError: context is no positive integer.
+
     >>> from deepseek_edu.config import ModelConfig
     >>> v4 = ModelConfig.v4_flash_0731()
     >>> [entries_read(v4, v4.schedule()[layer], 2**20) for layer in (0, 2, 3)]  # SWA, CSA, HCA
@@ -57,6 +60,9 @@ def entries_scored(config, plan, context):
     """Return how many index keys the indexer of a layer scores for one query; 0 for layers that have none.
 
     An owner scores everything visible. A layer restricted to the candidate pool scores at most blocks · block size.
+
+    Raises:
+        ValueError: context is no positive integer.
 
     >>> from deepseek_edu.config import ModelConfig
     >>> flash = ModelConfig.v41_flash()
@@ -116,6 +122,9 @@ def layer_work(config, plan, context, *, engram=True):
     Args:
         config, context, engram: as in `decode_work`.
         plan: one of `config.schedule()`, no draft stage.
+
+    Raises:
+        ValueError: context is no positive integer, or plan is of a draft stage.
     """
     _require_context(context)
     if plan.side == "draft":

@@ -39,6 +39,8 @@ Arguments with one meaning in every file:
     row_format    PlainRows, FP8Rows or FP4Rows of storage.py: how rows are stored
     published     Published of csa2.py, what layers leave for those above
 
+Float arrays are float64 unless the model or the cache is made with another `dtype`: float32 is then kept throughout.
+
 Shapes are written at line ends in one alphabet: T positions, N entries, H heads, D head width, C model width,
 S streams, E experts, K selected, V vocabulary, R low-rank width. `deepseek_edu.verify` compares all of it with recorded
 outputs of the released reference code.

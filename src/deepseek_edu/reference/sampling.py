@@ -56,6 +56,10 @@ def draw(distribution, rng):
 
 
 def sample(logits, temperature, rng):
-    """Return an id for logits [V]; rng (numpy Generator) is only used above temperature 0."""
+    """Return an id for logits [V]; rng (numpy Generator) is only used above temperature 0.
+
+    Raises:
+        ValueError: a negative or infinite temperature.
+    """
     distribution = probabilities(logits, temperature)
     return int(distribution.argmax()) if temperature < GREEDY_BELOW else draw(distribution, rng)
