@@ -248,3 +248,12 @@ def test_examples_are_true_and_public_functions_are_described(name):
 def test_everything_public_is_exported():
     assert all(hasattr(accounting, name) for name in accounting.__all__)
     assert accounting.parameters is model_size.parameters
+
+
+def test_a_model_without_n_gram_memory_stores_no_rows_of_it():
+    for config in (
+        ModelConfig.tiny(engram_layer_ids=()),
+        ModelConfig.tiny(engram_layer_ids=(), engram_num_embeddings=()),
+    ):
+        assert accounting.parameters(config)["stored"]["row scales"] == 0
+        assert accounting.total_parameters(config, "engram") == 0

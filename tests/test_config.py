@@ -150,6 +150,68 @@ def test_v4_names_are_read():
     assert ModelConfig.from_released(released) == ModelConfig.v4_flash_0731()
 
 
+def preview():
+    """The released V4 preview by its Hugging Face names: a next-token layer and no draft stages."""
+    return {
+        "model_type": "deepseek_v4",
+        "vocab_size": 129280,
+        "hidden_size": 4096,
+        "num_hidden_layers": 43,
+        "num_nextn_predict_layers": 1,
+        "num_attention_heads": 64,
+        "head_dim": 512,
+        "qk_rope_head_dim": 64,
+        "q_lora_rank": 1024,
+        "o_groups": 8,
+        "o_lora_rank": 1024,
+        "sliding_window": 128,
+        "moe_intermediate_size": 2048,
+        "n_routed_experts": 256,
+        "num_experts_per_tok": 6,
+        "num_hash_layers": 3,
+        "compress_ratios": [0, 0, *[4, 128] * 20, 4, 0],
+        "index_n_heads": 64,
+        "index_head_dim": 128,
+        "index_topk": 512,
+    }
+
+
+def test_the_v4_preview_is_read_without_draft_stages():
+    config = ModelConfig.from_released(preview())
+    assert config.n_mtp_layers == 0
+    assert config.compress_ratios == ModelConfig.v4_flash_0731().compress_ratios[:43]
+    assert config.kv_source_layers == tuple(range(2, 43))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_names_of_a_field_its_own_wins_wherever_it_stands(turned):
+    names = {"n_mtp_layers": 3, "num_nextn_predict_layers": 1}
+    names = dict(reversed(names.items())) if turned else names
+    text = {name: value for name, value in RELEASED["text_config"].items() if name not in names}
+    assert ModelConfig.from_released(RELEASED | {"text_config": text | names}).n_mtp_layers == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("n_layers", {"num_hidden_layers": "43"}),
+        ("compress_ratios", {"compress_ratios": "abc"}),
+        ("compress_ratios", {"compress_ratios": [None, 4]}),
+        ("compress_ratios", {"compress_ratios": 7}),
+        ("n_shared_experts", {"n_shared_experts": 0}),
+    ],
+)
+def test_a_released_value_of_another_type_is_refused_by_name(field, changes):
+    with pytest.raises(ConfigError, match=f"^{field} must be"):
+        ModelConfig.from_released(preview() | changes)
+
+
+def test_a_reference_value_of_another_type_is_refused_by_name():
+    content = json.loads(TINY_FILE.read_text()) | {"n_mtp_layers": "3"}
+    with pytest.raises(ConfigError, match=r"^n_mtp_layers must be an integer"):
+        ModelConfig.from_released(content)
+
+
 @given(st.data())
 @settings(max_examples=50)
 def test_any_configuration_survives_the_released_spelling(data):
@@ -238,6 +300,13 @@ def test_the_schedule_prints_one_line_per_run_of_equal_layers():
         ("norm_eps", float("nan")),
         ("beta_fast", 0.5),
         ("generation", "v5"),
+        ("bos_token_id", 96),
+        ("eos_token_id", 96),
+        ("pad_token_id", 1000),
+        ("image_token_id", 96),
+        ("engram_compressed_vocab_size", 97),
+        ("engram_vocab_size", 10**18),
+        ("engram_max_ngram_size", 0),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(field, value):

@@ -115,6 +115,8 @@ def _validate_experts(c):
     _require(few, "n_activated_experts", c.n_activated_experts, allowed, "each expert is chosen once")
     ok = c.score_func in SCORE_FUNCTIONS
     _require(ok, "score_func", c.score_func, f"one of {SCORE_FUNCTIONS}", "the reference knows these")
+    ok = c.generation != "v4" or c.n_shared_experts > 0
+    _require(ok, "n_shared_experts", c.n_shared_experts, "1 or more", "V4 runs a shared expert in every layer")
     _require(c.gate_temp > 0, "gate_temp", c.gate_temp, "above 0", "the logits are divided by it")
     ok = c.n_hash_layers == 0 or (c.generation == "v4" and c.n_hash_layers <= c.n_layers)
     _require(
@@ -125,6 +127,10 @@ def _validate_experts(c):
 def _validate_extras(c):
     for name in ("bos_token_id", "eos_token_id", "pad_token_id", "image_token_id"):
         _require(getattr(c, name) < c.vocab_size, name, getattr(c, name), f"below {c.vocab_size}", "it is a token id")
+    ok = c.engram_max_ngram_size > 0 or c.generation == "v4"
+    _require(
+        ok, "engram_max_ngram_size", c.engram_max_ngram_size, "1 or more", "the cache keeps the ids before a token"
+    )
     if c.engram_layer_ids:
         for name in ("engram_vocab_size", "engram_n_heads", "engram_head_dim", "engram_compressed_vocab_size"):
             _require(getattr(c, name) > 0, name, getattr(c, name), "positive", "there are Engram layers")

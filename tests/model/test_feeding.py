@@ -288,6 +288,77 @@ def test_a_replayed_prefix_cannot_be_taken_back():
     assert cache.entries[1].counts.tolist() == [15, 18]
 
 
+def test_taking_nothing_back_while_a_prefix_is_replayed_keeps_its_entries():
+    model = tiny_model()
+    stored = model.new_cache(2, quantized=False)
+    model.prefill(rows(30, 30), stored)
+    cache, ids, counts, _ = replay.resume(model, stored, rows(32, 40), [30, 20])
+    other, *_ = replay.resume(model, stored, rows(32, 40), [30, 20])
+    cache.rollback(cache.lengths)
+    assert contents(cache) == contents(other)
+    assert cache.stored.tolist() == other.stored.tolist()
+    assert gap(model.prefill(ids, cache, counts).last, model.prefill(ids, other, counts).last) == 0
+
+
+def test_a_live_cache_serves_one_call():
+    model = tiny_model()
+    ids = torch.tensor(rows(5))
+    for use in (
+        lambda cache: model.prefill(ids, cache),
+        lambda cache: model.generate(ids, 2, cache=cache, speculative=False),
+    ):
+        cache = model.live_cache(ids, False)
+        with pytest.raises(ValueError, match=r"cache must keep what it is given; got a live one.*new_cache"):
+            use(cache)
+        assert cache.lengths.tolist() == [0]
+    with torch.no_grad():
+        model(ids, cache)
+        with pytest.raises(
+            ValueError, match=r"a live cache serves one call .* it has \[5\] tokens; use model.new_cache"
+        ):
+            model(ids, cache)
+    for use in (cache.rollback, cache.prefix):
+        with pytest.raises(ValueError, match="a live cache keeps nothing to go back to"):
+            use(4)
+
+
+@pytest.mark.parametrize("decoder", ["all", "report", "serving"])
+def test_a_prefill_of_no_tokens_changes_nothing(decoder):
+    model = tiny_model()
+    cache = model.new_cache(1, quantized=False)
+    model.prefill(rows(12), cache)
+    before = contents(cache)
+    model.prefill([[1, 2, 3]], cache, counts=[0], decoder=decoder)
+    assert contents(cache) == before
+    assert cache.lengths.tolist() == [12]
+
+
+def test_an_empty_row_may_come_first():
+    model = tiny_model()
+    for batch in ([[], [1, 2, 3]], [[1, 2, 3], []]):
+        cache = model.new_cache(2, quantized=False)
+        output = model.prefill(batch, cache)
+        assert cache.lengths.tolist() == [len(row) for row in batch]
+        full = next(row for row in range(2) if batch[row])
+        alone = model.prefill([[1, 2, 3]], model.new_cache(1, quantized=False))
+        assert gap(output.logits[full], alone.logits[0]) < TOLERANCE
+
+
+@pytest.mark.filterwarnings("ignore:for .* is a no-op")
+def test_a_model_without_memory_takes_over_tensors_by_assignment_alone():
+    whole = tiny_model()
+    made = Model(whole.config, device="meta")
+    with pytest.raises(RuntimeError, match=r"experts.* has no memory here \(device meta\); load with assign=True"):
+        made.load_state_dict(whole.state_dict())
+    with pytest.raises(ValueError, match='the model must have memory to take over weights; got device "meta"'):
+        made.load_weights(whole.state_dict())
+    made.load_state_dict(whole.state_dict(), assign=True)
+    made.hash = whole.hash
+    assert not any(parameter.is_meta for parameter in made.parameters())
+    assert all(torch.equal(mine, made.state_dict()[name]) for name, mine in whole.state_dict().items())
+    assert gap(made.prefill(rows(9), made.new_cache(1)).logits, whole.prefill(rows(9), whole.new_cache(1)).logits) == 0
+
+
 def test_a_cache_that_cannot_serve_is_refused_before_anything_is_fed():
     model = tiny_model()
     cache = model.new_cache(1, spare=2)

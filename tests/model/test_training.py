@@ -99,6 +99,12 @@ def test_balance_loss_and_bias_updates_are_those_of_the_reference():
     assert bias[load.argmax()] < 0 < bias[load.argmin()]
 
 
+def test_the_balance_loss_refuses_what_is_no_batch_of_full_rows():
+    routing = [(torch.rand(7, 4), torch.zeros(7, 2, dtype=torch.int64))]
+    with pytest.raises(ValueError, match="routing must be of 2 full rows; got 7 tokens"):
+        losses.balance_loss(routing, 2)
+
+
 def test_orthogonalised_matrices_keep_their_directions_and_lose_their_sizes():
     torch.manual_seed(0)
     for shape in ((6, 10), (10, 6), (3, 4, 8)):

@@ -195,21 +195,6 @@ def test_a_step_of_one_token_leaves_the_number_of_threads_as_it_was():
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_a_model_of_a_narrow_type_continues_token_by_token_and_drafts(dtype):
-    _, exact = pair(drafting_v4(), 4)
-    model = V4Model(exact.config, "dspark", dtype).load_weights(exact.state_dict())
-    ids = batch_of(16)[0]
-    whole = model.prefill([ids], model.new_cache(quantized=False)).logits[0, 12:]
-    cache = model.new_cache(quantized=False)
-    model.prefill([ids[:12]], cache)
-    steps = torch.cat([model.decode([token], cache).last for token in ids[12:]])
-    assert steps.dtype == dtype
-    assert torch.nn.functional.cosine_similarity(steps.float(), whole.float()).min() > 0.95
-    cache = model.new_cache(quantized=False)
-    assert len(model.generate(batch_of(12), 6, cache=cache, speculative=True, stop=())[0].ids) == 6
-
-
 @pytest.mark.parametrize("length", [2, 9, 30])
 def test_a_step_of_one_token_gives_what_the_layers_for_many_give(length, monkeypatch):
     config = drafting_v4()
@@ -258,6 +243,39 @@ def test_the_previews_layer_is_that_of_numpy_whole_and_cached():
         for begin in range(0, 25, 5):
             part = slice(begin, begin + 5)
             assert gap(model.predict_after_next([ids[part]], [following[part]], cache)[0], expected[part]) < PARITY
+
+
+def test_a_cache_whose_tokens_the_next_token_layer_has_not_seen_is_refused():
+    config = tiny_v4()
+    model = V4Model(config, "mtp", torch.float64).load_weights(random_weights(config, 9))
+    ids, following = torch.tensor([[1, 2, 3, 4]]), torch.tensor([[2, 3, 4, 5]])
+    cache = model.new_cache(quantized=False)
+    model.prefill(ids[:, :3], cache)
+    with pytest.raises(ValueError, match=r"fed by predict_after_next alone; it has \[3\] tokens, .* has seen \[0\]"):
+        model.predict_after_next(ids[:, 3:], following[:, 3:], cache)
+    assert cache.lengths.tolist() == [3]
+    whole = model.predict_after_next(ids, following)
+    cache = model.new_cache(quantized=False)
+    for column in range(4):
+        step = slice(column, column + 1)
+        assert gap(model.predict_after_next(ids[:, step], following[:, step], cache), whole[:, step]) < PARITY
+
+
+@pytest.mark.parametrize("drafter", ["mtp", "dspark"])
+def test_a_drafter_needs_a_draft_layer(drafter):
+    config = tiny_v4(n_mtp_layers=0, compress_ratios=(0, 4, 8, 4, 0))
+    with pytest.raises(ValueError, match=f"n_mtp_layers must be 1 or more for drafter='{drafter}'; got 0"):
+        V4Model(config, drafter)
+
+
+def test_entries_of_single_tokens_need_no_spare_positions():
+    config = tiny_v4(n_mtp_layers=0, compress_ratios=(0, 1, 8, 4, 0), index_source_layers=(3,), dspark_block_size=0)
+    model = V4Model(config, None, torch.float64)
+    ids = batch_of(7)
+    cache = model.new_cache(quantized=False, spare=0)
+    model.prefill([ids[0][:3]], cache)
+    steps = torch.cat([model.decode([token], cache).last for token in ids[0][3:]])
+    assert gap(steps, model.prefill(ids, model.new_cache(quantized=False)).logits[0, 3:]) < PARITY
 
 
 def test_greedy_text_is_that_of_numpy_with_and_without_drafts():

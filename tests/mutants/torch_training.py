@@ -7,8 +7,8 @@ TRAINING = (
         "moe",
         "biases move against the load",
         "with it",
-        "bias -= speed * torch.sign(load - load.mean())",
-        "bias += speed * torch.sign(load - load.mean())",
+        "bias -= (speed * torch.sign",
+        "bias += (speed * torch.sign",
         "properties_experts:test_biases_move_against_the_load_and_rest_at_the_mean",
     ),
     mutant(
@@ -95,8 +95,8 @@ TRAINING = (
         "losses",
         "draft losses never reach the backbone",
         "they reach its output matrix",
-        "nn.functional.linear(last.norm(hidden), model.head.weight.detach())",
-        "nn.functional.linear(last.norm(hidden), model.head.weight)",
+        "precise(model.head.weight.detach())",
+        "precise(model.head.weight)",
         "properties_training:test_draft_losses_never_reach_the_backbone",
     ),
     mutant(

@@ -141,8 +141,8 @@ TAKEN_BACK = (
         "v4_cache",
         "speculative positions have slots of their own",
         "rings are no larger than the windows",
-        "return kind(row_format, self.batch, size, self.spare, self.device)",
-        "return kind(row_format, self.batch, size, 0, self.device)",
+        "return kind(row_format, self.batch, max(1, size), self.spare, self.device)",
+        "return kind(row_format, self.batch, max(1, size), 0, self.device)",
         BACK,
     ),
     mutant(

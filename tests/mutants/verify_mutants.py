@@ -55,8 +55,8 @@ MUTANTS = (
         "config_names",
         "stages without a block are not built",
         "they are",
-        'if not values.get("dspark_block_size"):',
-        'if values.get("dspark_block_size") == 0:',
+        '    if not values.get("dspark_block_size"):\n        values["n_mtp',
+        '    if values.get("dspark_block_size") == 0:\n        values["n_mtp',
         DEFAULTS,
     ),
     _mutant(

@@ -101,7 +101,8 @@ def test_a_replayed_prefix_cannot_be_taken_back():
     stored = model.new_cache(quantized=False)
     model.prefill(ids[:30], stored)
     state = replay.resume(model, stored, ids, 30)
-    state.rollback(22)  # nothing
+    state.rollback(22)  # nothing, and the entries of the prefix stay
+    assert (state.stored, [len(state.entries[layer]) for layer in (1, 3)]) == (30, [15, 30])
     with pytest.raises(ValueError, match="length must be 22 … 22"):
         state.rollback(21)
     model.prefill(ids[22:32], state)
@@ -236,3 +237,12 @@ def test_any_number_of_tokens_can_be_replayed():
         assert gap(output.logits[-1], full) > 1e-9
     with pytest.raises(ValueError, match="tokens must be 1 or more"):
         models.decoder_rows(config, "report", 0)
+
+
+@pytest.mark.parametrize("tokens", [0, 1.5, "3"])
+def test_a_number_of_tokens_that_is_none_is_refused_before_the_cache_is_touched(tokens):
+    model = tiny_model()
+    cache = model.new_cache(quantized=False)
+    with pytest.raises(ValueError, match="tokens must be 1 or more"):
+        model.prefill([1, 2, 3], cache, decoder="report", tokens=tokens)
+    assert cache.length == 0

@@ -7,7 +7,7 @@ reference/attention.py. The kernel rounds probabilities to bfloat16 before it su
 import torch
 from torch import nn
 
-from deepseek_edu.model.linear import Matrix
+from deepseek_edu.model.linear import Matrix, at_least_float32
 from deepseek_edu.model.norms import RMSNorm
 from deepseek_edu.model.rope import rotate_tail
 
@@ -74,7 +74,7 @@ class Attention(nn.Module):
     def __init__(self, config, where):
         super().__init__()
         c = self.config = config
-        self.attn_sink = nn.Parameter(torch.zeros(c.n_heads, **where))
+        self.attn_sink = nn.Parameter(torch.zeros(c.n_heads, **at_least_float32(where)))
         self.wq_a = Matrix(c.q_lora_rank, c.dim, where)
         self.q_norm = RMSNorm(c.q_lora_rank, c.norm_eps, where)
         self.wq_b = Matrix(c.n_heads * c.head_dim, c.q_lora_rank, where)

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from deepseek_edu.model import mhc
+from deepseek_edu.model.linear import at_least_float32
 from deepseek_edu.model.norms import RMSNorm
 
 
@@ -29,7 +30,7 @@ class Block(nn.Module):
         self.attn_norm = RMSNorm(config.dim, config.norm_eps, where)
         self.ffn_norm = RMSNorm(config.dim, config.norm_eps, where)
         n = config.hc_mult
-        numbers = 2 * n + n * n
+        numbers, where = 2 * n + n * n, at_least_float32(where)
         for part in ("attn", "ffn"):
             projection = nn.Parameter(torch.empty(numbers, n * config.dim, **where))
             nn.init.normal_(projection, std=0.1 * (n * config.dim) ** -0.5)

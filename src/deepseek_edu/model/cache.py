@@ -121,6 +121,10 @@ class Cache:
             raise ValueError(f"lengths must be one integer or {self.batch}, one for each row; got {lengths.tolist()}")
         return lengths.to(device="cpu", dtype=torch.int64).expand(self.batch)
 
+    def _require_memory(self):
+        if self.live:
+            raise ValueError("a live cache keeps nothing to go back to; use model.new_cache(batch)")
+
     def settle(self, lengths):
         """Let the first lengths[b] positions never be taken back: their windows were made with something left out.
 
@@ -137,8 +141,9 @@ class Cache:
 
         Raises:
             ValueError: more is to be taken back than the spare slots allow, or positions of a prompt whose prefill left
-                the decoder out, or of a replayed prefix.
+                the decoder out, or of a replayed prefix; or the cache is live.
         """
+        self._require_memory()
         lengths = self._per_row(lengths)
         least = torch.minimum((self.highest - self.spare).clamp_min(0), self.lengths)
         wrong = ((lengths < least) | (lengths > self.lengths)).nonzero()
@@ -149,14 +154,16 @@ class Cache:
                 "positions can be taken back, none of a prompt whose decoder was skipped; make the cache with a larger "
                 "spare"
             )
+        shorter = lengths < self.lengths  # the others keep all, also the entries of a prefix that is being replayed
         for layer in self.entries:
-            counts = lengths // self.config.compress_ratios[layer]
+            counts = torch.where(shorter, lengths // self.config.compress_ratios[layer], self.entries[layer].counts)
             self.entries[layer].truncate(counts)
             self.index_keys[layer].truncate(counts)
         for row, writes in enumerate(self.index_key_writes):
             while writes and writes[-1][1] >= int(self.index_keys[writes[-1][0]].counts[row]):
                 del writes[-1]
-        self.lengths = self.stored = lengths.clone()
+        self.stored = torch.where(shorter, lengths, self.stored)
+        self.lengths = lengths.clone()
         self.decoded = torch.minimum(self.decoded, lengths)
 
     def prefix(self, lengths):
@@ -171,6 +178,7 @@ class Cache:
         Raises:
             ValueError: lengths are no such numbers.
         """
+        self._require_memory()
         lengths = self._per_row(lengths).clone()
         ratios = sorted({self.config.compress_ratios[layer] for layer in self.entries})
         if any((lengths % ratio).any() for ratio in ratios) or ((lengths < 0) | (lengths > self.stored)).any():

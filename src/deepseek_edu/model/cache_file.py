@@ -25,7 +25,7 @@ def _stores(cache):
 
 
 def to_reference(cache, row=0):
-    """Return one row as a reference.cache.Cache with copies of its bytes; bfloat16 numbers become float32.
+    """Return one row as a reference.cache.Cache with copies of its bytes; 16-bit numbers become float32.
 
     Raises:
         ValueError: there is no such row, or it is a cache of V4, for which there is no format.
@@ -105,4 +105,4 @@ def load(paths, config, dtype=torch.float32, device="cpu"):
 
 
 def _array(part):
-    return (part.float() if part.dtype == torch.bfloat16 else part).cpu().numpy()
+    return (part.float() if part.dtype in (torch.bfloat16, torch.float16) else part).cpu().numpy()

@@ -45,8 +45,11 @@ class LanguageModel(nn.Module):
         """Take over weights by released name, arrays or tensors of any type of numbers. Returns the model.
 
         Raises:
-            ValueError: lists missing, unknown and misshapen names together, and what holds no numbers or wrong ones.
+            ValueError: lists missing, unknown and misshapen names together, and what holds no numbers or wrong ones;
+                or the model lies on the device "meta".
         """
+        if self.device.type == "meta":
+            raise ValueError('the model must have memory to take over weights; got device "meta"; make it on another')
         names.check_shapes(weights, self.weight_shapes(), self.optional_weights, self.wrong_values(weights))
         tensors = {
             name: array.detach() if isinstance(array, torch.Tensor) else torch.as_tensor(np.asarray(array))
@@ -78,6 +81,14 @@ class LanguageModel(nn.Module):
         """Continue prompts; see `generate.generate` for the options. Returns one generate.Generation per row."""
         return generation.generate(self, ids, max_new_tokens, **options)
 
+    @staticmethod
+    def require_memory(cache):
+        """Raise ValueError for a live cache, which keeps nothing from one call to the next."""
+        if getattr(cache, "live", False):
+            raise ValueError(
+                "cache must keep what it is given; got a live one, for training; use model.new_cache(batch)"
+            )
+
     def checked_tokens(self, ids, cache, counts):
         """Return (ids int64 [B T], counts int64 [B] on the CPU) of what a call was given.
 
@@ -98,6 +109,11 @@ class LanguageModel(nn.Module):
             raise ValueError(
                 f"cache must be of {self.dtype} on {self.device}, as the model is; got {cache.dtype} on "
                 f"{cache.device}; use model.new_cache(batch)"
+            )
+        if cache.live and bool((cache.lengths > 0).any()):
+            raise ValueError(
+                f"a live cache serves one call from the beginning; it has {cache.lengths.tolist()} tokens; use "
+                "model.new_cache(batch) to continue texts"
             )
         if cache.config != config or cache.batch != len(ids):
             raise ValueError(

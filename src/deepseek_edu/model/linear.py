@@ -9,6 +9,8 @@ round_inputs=True)` does so, with gradients straight through; which matrices the
 Source: released checkpoint, names `….weight`; reference `linear`, kernel `act_quant`.
 """
 
+from functools import wraps
+
 import numpy as np
 import torch
 from torch import nn
@@ -35,15 +37,30 @@ def times(weight, x):
     return np.vecdot(weight, x)
 
 
+def outside_autocast(function):
+    """Let a function of tensors ignore `torch.autocast`: what the release computes in float32 stays so."""
+
+    @wraps(function)
+    def run(*given, **named):
+        device = next(value for value in given if isinstance(value, torch.Tensor)).device.type
+        if device == "meta" or not torch.is_autocast_enabled(device):
+            return function(*given, **named)
+        with torch.autocast(device, enabled=False):
+            return function(*given, **named)
+
+    return run
+
+
 def suits_numpy(x, weight=None):
-    """Whether NumPy may compute with x: one row if it meets a weight, on a CPU, no narrow type, no gradients.
+    """Whether NumPy may compute with x: one row if it meets a weight, on a CPU, no narrow type, autocast or gradients.
 
     Args:
         x: (…, n).
         weight: what it meets, (…, n) of the same type, or None.
     """
     meets = weight is None or (x.numel() == weight.shape[-1] and x.dtype == weight.dtype)
-    return meets and x.dtype in PLAIN and x.device.type == "cpu" and not torch.is_grad_enabled()
+    plain = x.dtype in PLAIN and x.device.type == "cpu" and not torch.is_autocast_enabled("cpu")
+    return meets and plain and not torch.is_grad_enabled()
 
 
 def product(x, weight):
@@ -97,6 +114,11 @@ def round_inputs(model):
             module.rounds_input = True
 
 
+def at_least_float32(where):
+    """Return device and dtype of a parameter that the release keeps in float32, in a narrow model too."""
+    return {**where, "dtype": torch.promote_types(where["dtype"], torch.float32)}
+
+
 class Matrix(nn.Module):
     """x Wᵀ: (…, O) from (…, I).
 
@@ -120,6 +142,21 @@ class Matrix(nn.Module):
         return product(round_input(x) if self.rounds_input else x, self.weight)
 
 
+class Head(Matrix):
+    """Logits: float32 or better whatever the weight's type, as the release computes them (nearby ones must not tie).
+
+    Args:
+        rows, columns: V and C.
+        where: device and dtype of the weight.
+    """
+
+    @outside_autocast
+    def forward(self, x):
+        """Return (…, V)."""
+        kind = torch.promote_types(self.weight.dtype, torch.float32)
+        return product(x.to(kind), self.weight.to(kind))
+
+
 class Stacked(nn.Module):
     """A module whose parameters hold several released matrices each.
 
@@ -137,6 +174,13 @@ class Stacked(nn.Module):
         nn.init.normal_(stacked, std=shape[-1] ** -0.5)
         setattr(self, name, stacked)
 
+    def _make_anew(self, given):
+        """Replace parameters by zeros of the type and on the device of what is given: {name: tensor}."""
+        for name, tensor in given.items():
+            old = getattr(self, name)
+            new = torch.zeros(old.shape, dtype=tensor.dtype, device=tensor.device)
+            setattr(self, name, nn.Parameter(new, requires_grad=old.requires_grad))
+
     def _input(self, x):
         return round_input(x) if self.rounds_input else x
 
@@ -147,13 +191,17 @@ class Stacked(nn.Module):
 
     def _load_from_state_dict(self, state, prefix, metadata, strict, missing, unexpected, errors):
         known = {prefix + name: place for name, place in self.released().items()}
+        if metadata.get("assign_to_params_buffers"):
+            self._make_anew({name: state[key] for key, (name, _) in known.items() if key in state})
         for key, (parameter, index) in known.items():
             if key not in state:
                 missing.append(key)
                 continue
             with torch.no_grad():
                 matrix = getattr(self, parameter)[index]
-                if state[key].shape == matrix.shape:
+                if matrix.is_meta and not state[key].is_meta:
+                    errors.append(f"{key} has no memory here (device meta); load with assign=True")
+                elif state[key].shape == matrix.shape:
                     matrix.copy_(state[key])
                 else:
                     errors.append(f"{key} must have shape {tuple(matrix.shape)}; got {tuple(state[key].shape)}")

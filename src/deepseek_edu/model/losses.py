@@ -17,7 +17,7 @@ GAMMA, FACTORS = rules.GAMMA, rules.FACTORS
 
 
 def next_token_loss(logits, ids, counts=None):
-    """Return the mean cross-entropy of each token given those before it, a scalar.
+    """Return the mean cross-entropy of each token given those before it, a scalar; 0 where no token follows another.
 
     Args:
         logits: [B T V]; ids: int64 [B T].
@@ -27,7 +27,9 @@ def next_token_loss(logits, ids, counts=None):
     if counts is not None:
         places = torch.arange(1, ids.shape[1], device=ids.device)
         targets[places >= torch.as_tensor(counts, device=ids.device)[:, None]] = -100
-    return nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), targets.flatten(), ignore_index=-100)
+    flat = precise(logits[:, :-1]).flatten(0, 1)
+    total = nn.functional.cross_entropy(flat, targets.flatten(), ignore_index=-100, reduction="sum")
+    return total / (targets != -100).sum().clamp_min(1)
 
 
 def balance_loss(routing, batch, weight=1e-4):
@@ -37,7 +39,12 @@ def balance_loss(routing, batch, weight=1e-4):
         routing: Output.routing of a batch of full rows: (scores [B·T E], experts [B·T k]) of each layer.
         batch: B.
         weight: report: 1e-4.
+
+    Raises:
+        ValueError: the tokens are no `batch` rows of one length.
     """
+    if any(len(scores) % batch for scores, _ in routing):
+        raise ValueError(f"routing must be of {batch} full rows; got {len(routing[0][0])} tokens; leave padding out")
     losses = [
         moe.sequence_balance_loss(some, chosen, weight)
         for scores, experts in routing
@@ -157,7 +164,7 @@ def _teacher_forced(model, ids, main_hidden, anchor):
     hidden = dspark.rows_through_stages(streams, rows, model, _Context(model, context, before))
     last = model.mtp[-1]
     neighbours = last.markov_head.embed(ids[:, anchor : anchor + block])  # B block rank
-    base = nn.functional.linear(last.norm(hidden), model.head.weight.detach())
+    base = nn.functional.linear(precise(last.norm(hidden)), precise(model.head.weight.detach()))
     confidence = last.confidence_head.proj(torch.cat([hidden, neighbours], dim=-1))[..., 0]
     return base + last.markov_head.head(neighbours), confidence
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 
 from deepseek_edu.model import one_token
-from deepseek_edu.model.linear import product, suits_numpy
+from deepseek_edu.model.linear import outside_autocast, product, suits_numpy
 from deepseek_edu.model.norms import precise, reciprocal_rms
 
 
@@ -71,6 +71,7 @@ def _part_of_each_number(streams, device):
         return torch.tensor(parts, device=device)
 
 
+@outside_autocast
 def coefficients(streams, projection, base, scale, config):
     """Compute the coefficients of a sub-block from the streams at its input.
 

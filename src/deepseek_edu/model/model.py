@@ -18,7 +18,7 @@ from deepseek_edu.model.block import Block
 from deepseek_edu.model.csa2 import CSA2
 from deepseek_edu.model.engram import NO_TOKEN, Engram, EngramHash
 from deepseek_edu.model.language_model import LanguageModel
-from deepseek_edu.model.linear import Matrix
+from deepseek_edu.model.linear import Head
 from deepseek_edu.model.moe import MoE
 from deepseek_edu.model.norms import RMSNorm
 from deepseek_edu.model.output import Output, joined, require_logits
@@ -71,7 +71,7 @@ class Model(LanguageModel):
         plans = config.schedule()[: config.n_layers]
         self.layers = nn.ModuleList(Layer(plan, config, where) for plan in plans)
         self.norm = RMSNorm(config.dim, config.norm_eps, where)
-        self.head = Matrix(config.vocab_size, config.dim, where)
+        self.head = Head(config.vocab_size, config.dim, where)
         self.mtp = nn.ModuleList(dspark.Stage(stage, config, where) for stage in range(config.n_mtp_layers))
         if config.vision_n_layers:
             self.vision, self.aligner = VisionTower(config, where), Aligner(config, where)
@@ -149,6 +149,7 @@ class Model(LanguageModel):
         if decoder not in DECODER_ROWS:
             raise ValueError(f"decoder must be one of {', '.join(DECODER_ROWS)}; got {decoder!r}")
         require_logits(logits)
+        self.require_memory(cache)
         ids, counts, types, features = self._checked(ids, cache, counts, types, features)
         width = ids.shape[1]
         chunk = min(width, CHUNK) if chunk is None else checks.count(chunk, "chunk", 1)

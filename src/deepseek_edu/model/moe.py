@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from deepseek_edu.model import one_token, selection
-from deepseek_edu.model.linear import Stacked, product, suits_numpy
+from deepseek_edu.model.linear import Stacked, at_least_float32, outside_autocast, product, suits_numpy
 from deepseek_edu.model.norms import precise
 
 
@@ -71,11 +71,12 @@ class Gate(nn.Module):
         self.weight = nn.Parameter(torch.empty(experts, config.dim, **where))
         nn.init.normal_(self.weight, std=config.dim**-0.5)
         # moved by the load (update_bias), not by a gradient
-        self.bias = nn.Parameter(torch.zeros(experts, **where), requires_grad=False)
+        self.bias = nn.Parameter(torch.zeros(experts, **at_least_float32(where)), requires_grad=False)
         self.bias_vl = None  # a model without a vision tower has one bias for all tokens
         if config.vision_n_layers:
-            self.bias_vl = nn.Parameter(torch.zeros(experts, **where), requires_grad=False)
+            self.bias_vl = nn.Parameter(torch.zeros(experts, **at_least_float32(where)), requires_grad=False)
 
+    @outside_autocast
     def forward(self, u, k, image_mask=None):
         """Return (scores [N E], experts [N k], weights [N k]) for tokens u [N C]; float32 or better."""
         c = self.config
@@ -225,8 +226,8 @@ def update_bias(bias, load, speed=0.001):
         bias: [E], text or image; load: [E], tokens per expert of that modality.
         speed: size of the step (report: 0.001).
     """
-    load = load.to(bias.dtype)
-    bias -= speed * torch.sign(load - load.mean())
+    load = load.double()  # counts are more than narrow types can tell apart
+    bias -= (speed * torch.sign(load - load.mean())).to(bias.dtype)
 
 
 def sequence_balance_loss(scores, experts, weight=1e-4):

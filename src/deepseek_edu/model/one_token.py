@@ -33,6 +33,7 @@ def fits(span, cache):
         and cache.config.hc_mult == 4
         and not cache.live
         and not torch.is_grad_enabled()
+        and not torch.is_autocast_enabled("cpu")
     )
 
 

@@ -58,6 +58,16 @@ class _WithMomentum(torch.optim.Optimizer):
     def __init__(self, parameters, lr, momentum, weight_decay, **others):
         super().__init__(parameters, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, **others})
 
+    def load_state_dict(self, state_dict):
+        """Continue with a state that `state_dict` gave; the momentum stays in float32 or better, as it was."""
+        super().load_state_dict(state_dict)
+        numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
+        parameters = [parameter for group in self.param_groups for parameter in group["params"]]
+        for number, parameter in zip(numbers, parameters, strict=True):
+            if number in state_dict["state"]:
+                momentum = state_dict["state"][number]["momentum"]
+                self.state[parameter]["momentum"] = momentum.to(parameter.device, copy=True)
+
     @torch.no_grad()
     def step(self, closure=None):
         """Take one step. Returns the closure's loss, or None."""
@@ -155,7 +165,14 @@ def make_optimisers(model, lr, trained=lambda name: True):
         lr: learning rate of all; Engram tables take five times as much.
         trained: function from a parameter's name to whether it is trained, such as
             `lambda name: ".indexer." not in name`.
+
+    Raises:
+        ValueError: the model is of float16.
     """
+    if model.dtype == torch.float16:
+        raise ValueError(
+            "the model must be of float32 or bfloat16 to be trained; got float16, in which AdamW's eps is 0"
+        )
     for name, parameter in model.named_parameters():
         if not trained(name):
             parameter.requires_grad_(False)

@@ -36,7 +36,7 @@ def padded(ids, counts, device):
     """
     if not isinstance(ids, torch.Tensor):
         try:
-            rows = [torch.as_tensor(row) for row in ids]
+            rows = [torch.as_tensor(row) if len(row) else torch.zeros(0, dtype=torch.int64) for row in ids]
             lengths = [len(row) for row in rows]
         except (TypeError, ValueError, RuntimeError, OverflowError):
             raise ValueError(f"ids must be [B T]; got {ids!r}; put a single sequence in a list") from None
@@ -149,7 +149,7 @@ class Tail:
             self.tiles = {name: tile[:, :0] for name, tile in tiles.items()}
         total = self.counts + counts
         kept = total.clamp_max(self.rows)
-        places = (total - kept)[:, None] + torch.arange(int(kept.max()))  # B R, in old tokens, then new ones
+        places = (total - kept)[:, None] + torch.arange(max(1, int(kept.max())))  # B R, in old tokens, then new ones
         old = self.tiles["pre"].shape[1]
         columns = torch.where(places < self.counts[:, None], places, places - self.counts[:, None] + old)
         new = tiles["pre"]

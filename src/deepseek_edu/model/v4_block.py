@@ -9,7 +9,7 @@ from torch import nn
 from deepseek_edu.model import mhc
 from deepseek_edu.model.block import Block
 from deepseek_edu.model.dspark import ConfidenceHead, MarkovHead
-from deepseek_edu.model.linear import Matrix
+from deepseek_edu.model.linear import Matrix, at_least_float32, outside_autocast
 from deepseek_edu.model.norms import RMSNorm, precise, reciprocal_rms
 from deepseek_edu.model.v4_attention import V4Attention
 from deepseek_edu.model.v4_experts import V4MoE
@@ -21,13 +21,14 @@ class StreamHead(nn.Module):
 
     def add_head(self, config, where):
         """Make the parameters hc_head_fn [S  S·C], hc_head_base [S], hc_head_scale [1] and norm."""
-        n = config.hc_mult
-        self.hc_head_fn = nn.Parameter(torch.empty(n, n * config.dim, **where))
+        n, wide = config.hc_mult, at_least_float32(where)
+        self.hc_head_fn = nn.Parameter(torch.empty(n, n * config.dim, **wide))
         nn.init.normal_(self.hc_head_fn, std=0.1 * (n * config.dim) ** -0.5)
-        self.hc_head_base = nn.Parameter(torch.zeros(n, **where))
-        self.hc_head_scale = nn.Parameter(torch.ones(1, **where))
+        self.hc_head_base = nn.Parameter(torch.zeros(n, **wide))
+        self.hc_head_scale = nn.Parameter(torch.ones(1, **wide))
         self.norm = RMSNorm(config.dim, config.norm_eps, where)
 
+    @outside_autocast
     def head_pre(self, streams):
         """Return A of the collapse before the norm: [B T S] from streams [B T S C]."""
         flat = precise(streams.flatten(2))

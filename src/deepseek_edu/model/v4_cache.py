@@ -86,7 +86,7 @@ class V4Cache(Cache):
         def ring(width, size, row_format=None):
             kind = window.LiveRing if self.live else window.Ring
             row_format = row_format or storage.PlainRows(width, self.dtype)
-            return kind(row_format, self.batch, size, self.spare, self.device)
+            return kind(row_format, self.batch, max(1, size), self.spare, self.device)
 
         self.windows = [ring(c.head_dim, c.window_size, self.window_format) for _ in range(c.n_layers)]
         self.draft_windows = [ring(c.head_dim, c.window_size, self.window_format) for _ in range(c.n_mtp_layers)]

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from deepseek_edu.model import moe
-from deepseek_edu.model.linear import product
+from deepseek_edu.model.linear import at_least_float32, outside_autocast, product
 from deepseek_edu.model.norms import precise
 
 
@@ -57,8 +57,9 @@ class V4Gate(nn.Module):
             table = torch.arange(config.vocab_size * k, device=where["device"]) % experts
             self.register_buffer("tid2eid", table.view(config.vocab_size, k))
         else:
-            self.bias = nn.Parameter(torch.zeros(experts, **where), requires_grad=False)
+            self.bias = nn.Parameter(torch.zeros(experts, **at_least_float32(where)), requires_grad=False)
 
+    @outside_autocast
     def forward(self, u, ids):
         """Return (scores [N E], experts int64 [N k], weights [N k]) for tokens u [N C] with ids [N], or None."""
         c = self.config

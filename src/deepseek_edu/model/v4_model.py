@@ -12,7 +12,7 @@ from torch import nn
 
 from deepseek_edu.model import dspark, threads
 from deepseek_edu.model.language_model import LanguageModel
-from deepseek_edu.model.linear import Matrix
+from deepseek_edu.model.linear import Head
 from deepseek_edu.model.output import Output, joined, require_logits
 from deepseek_edu.model.span import Span
 from deepseek_edu.model.tiles import next_ids
@@ -67,7 +67,7 @@ class V4Model(LanguageModel, StreamHead):
             for plan in plans[: config.n_layers]
         )
         self.add_head(config, where)
-        self.head = Matrix(config.vocab_size, config.dim, where)
+        self.head = Head(config.vocab_size, config.dim, where)
         self.mtp = nn.ModuleList()
         if drafter is not None and not config.n_mtp_layers:
             raise ValueError(
@@ -122,11 +122,16 @@ class V4Model(LanguageModel, StreamHead):
             cache, counts, quantized: as in `forward`.
 
         Raises:
-            ValueError: the model has no next-token layer.
+            ValueError: the model has no next-token layer, or it has not seen all tokens of the cache.
         """
         if self.drafter != "mtp":
             raise ValueError(f"the model must be made with drafter='mtp' for this; it has {self.drafter!r}")
         ids, call = self._begin(ids, cache, counts, quantized)
+        if bool((call.cache.decoded != call.cache.lengths).any()):
+            raise ValueError(
+                f"cache must have been fed by predict_after_next alone; it has {call.cache.lengths.tolist()} tokens, "
+                f"the next-token layer has seen {call.cache.decoded.tolist()}; begin with a new cache"
+            )
         layer = self.mtp[0]
         streams = self._layers(Run(self, ids, call))
         following = torch.as_tensor(following, device=self.device)
@@ -159,6 +164,7 @@ class V4Model(LanguageModel, StreamHead):
         if decoder != "all":
             raise ValueError(f"decoder must be 'all' for V4, which has no encoder; got {decoder!r}")
         require_logits(logits)
+        self.require_memory(cache)
         ids, counts = self.checked_tokens(ids, cache, counts)
         width = ids.shape[1]
         if chunk is None and self._cut_pays(width):
@@ -216,7 +222,8 @@ class V4Model(LanguageModel, StreamHead):
         cache.advance(span.counts)
         if main_hidden is not None:
             dspark.insert_context(main_hidden, span, self.mtp, cache)
-        cache.decoded = cache.lengths.clone()
+        if self.drafter != "mtp":  # the next-token layer's window is filled by predict_after_next alone
+            cache.decoded = cache.lengths.clone()
         hidden = self.collapse(streams)  # B T C
         values = None
         if logits != "none":

@@ -25,7 +25,8 @@ def around(streams, projection, base, scale, config, act):
         act: function x [B T C] -> y [B T C].
     """
     batch, tokens, size, width = streams.shape
-    if torch.is_grad_enabled() or streams.device.type != "cpu" or streams.dtype not in PLAIN:
+    plain = streams.device.type == "cpu" and streams.dtype in PLAIN and not torch.is_autocast_enabled("cpu")
+    if torch.is_grad_enabled() or not plain:
         own = mhc.coefficients(streams, projection, base, scale, config)
         return mhc.expand(streams, act(mhc.collapse(streams, own.pre)), own.post, own.mix)
     if batch * tokens == 1 and size == 4:

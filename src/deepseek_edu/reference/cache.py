@@ -126,6 +126,8 @@ class Cache:
                 f"length must be {least} … {self.length}; got {length}; only {self.spare} positions can be taken back, "
                 "none of a prompt whose decoder was skipped; make the cache with a larger spare"
             )
+        if length == self.length:
+            return  # also while a prefix is replayed, whose entries lie ahead
         for ring in (*self.windows, *self.draft_windows, *self.open_groups.values(), self.history):
             if ring.end > length:
                 ring.rollback(length)
