@@ -2,6 +2,8 @@
 
 from tests.mutants.torch_kit import mutant
 
+NARROW = "narrow_types:test_what_the_release_keeps_in_float32_stays_so_and_logits_are_float32"
+
 TRAINING = (
     mutant(
         "moe",
@@ -82,6 +84,38 @@ TRAINING = (
         "neighbours = last.markov_head.embed(ids[:, anchor : anchor + block])",
         "neighbours = last.markov_head.embed(ids[:, anchor : anchor + 1].expand(-1, block))",
         "properties_training:test_the_left_neighbours_of_teacher_forced_drafts_are_the_text",
+    ),
+    mutant(
+        "linear",
+        "logits are of float32 or better",
+        "of the weight's type",
+        "kind = torch.promote_types(self.weight.dtype, torch.float32)",
+        "kind = self.weight.dtype",
+        NARROW,
+    ),
+    mutant(
+        "linear",
+        "biases, sinks and coefficients are kept in float32 or better",
+        "in the model's type",
+        'return {**where, "dtype": torch.promote_types(where["dtype"], torch.float32)}',
+        "return where",
+        NARROW,
+    ),
+    mutant(
+        "losses",
+        "a loss is computed in float32 or better",
+        "in the type of the logits",
+        "flat = precise(logits[:, :-1]).flatten(0, 1)",
+        "flat = logits[:, :-1].flatten(0, 1)",
+        "narrow_types:test_the_loss_of_narrow_logits_is_computed_in_float32",
+    ),
+    mutant(
+        "losses",
+        "a text without targets has a loss of 0",
+        "it has none",
+        "(targets != -100).sum().clamp_min(1)\n",
+        "(targets != -100).sum()\n",
+        "narrow_types:test_a_text_without_a_second_token_has_no_loss",
     ),
     mutant(
         "losses",
