@@ -257,3 +257,8 @@ def test_a_model_without_n_gram_memory_stores_no_rows_of_it():
     ):
         assert accounting.parameters(config)["stored"]["row scales"] == 0
         assert accounting.total_parameters(config, "engram") == 0
+
+
+def test_a_part_that_no_model_has_is_refused():
+    with pytest.raises(ValueError, match=r"parts must be of backbone, .*; got 'nope'"):
+        accounting.total_parameters(TINY, "backbone", "nope")

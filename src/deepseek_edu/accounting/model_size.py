@@ -213,8 +213,14 @@ def parameters(config):
 
 
 def total_parameters(config, *parts):
-    """Return the sum over parts of `parameters`; without names over all that are trained."""
+    """Return the sum over parts of `parameters`; without names over all that are trained.
+
+    Raises:
+        ValueError: there is no such part.
+    """
     table = parameters(config)
+    if unknown := [part for part in parts if part not in table]:
+        raise ValueError(f"parts must be of {', '.join(table)}; got {unknown[0]!r}")
     return sum(sum(table[part].values()) for part in parts or ("backbone", "engram", "draft", "vision"))
 
 
