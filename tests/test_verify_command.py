@@ -192,11 +192,11 @@ def test_a_configuration_of_another_model(verify, tmp_path):
 @pytest.mark.parametrize(
     ("field", "most"),
     [
-        ("n_routed_experts", "the number of arrays of weights it holds"),
-        ("dspark_n_routed_experts", "the number of arrays of weights it holds"),
-        ("vision_n_layers", "the number of arrays of weights it holds"),
-        ("engram_n_heads", "the number of rows or columns of its largest array of weights"),
-        ("engram_max_ngram_size", "the number of rows or columns of its largest array of weights"),
+        ("n_routed_experts", "the number of arrays of weights in the file"),
+        ("dspark_n_routed_experts", "the number of arrays of weights in the file"),
+        ("vision_n_layers", "the number of arrays of weights in the file"),
+        ("engram_n_heads", "the number of rows or columns of the longest array of weights"),
+        ("engram_max_ngram_size", "the number of rows or columns of the longest array of weights"),
     ],
 )
 def test_sizes_that_the_file_cannot_have_are_refused_before_anything_is_made_of_them(verify, tmp_path, field, most):

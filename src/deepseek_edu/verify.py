@@ -208,21 +208,19 @@ def _require_sizes(recorded, config):
     """Refuse a configuration of more parts than the file can hold, before all their names are made."""
     arrays = [array for name, array in recorded.items() if name.startswith("w/")]
     longest = max((side for array in arrays for side in array.shape), default=0)
-    layers, experts = ("n_layers", "n_mtp_layers"), ("n_routed_experts", "dspark_n_routed_experts")
-    memory = ("engram_n_heads", "engram_max_ngram_size", "engram_vocab_size") if config.engram_layer_ids else ()
-    for names, most, what in (
-        ((*layers, *experts[: 2 if config.n_mtp_layers else 1]), len(arrays), "arrays of weights it holds"),
-        (memory, longest, "rows or columns of its largest array of weights"),
-    ):
-        for name in names:
-            _require_at_most(name, getattr(config, name), most, what)
+    parts = ("n_layers", "n_routed_experts", *("n_mtp_layers", "dspark_n_routed_experts") * bool(config.n_mtp_layers))
+    for name in parts:
+        _require_at_most(name, getattr(config, name), len(arrays), "arrays of weights in the file")
+    memory = ("engram_n_heads", "engram_max_ngram_size", "engram_vocab_size")  # the primes take long to find
+    for name in memory * bool(config.engram_layer_ids):
+        _require_at_most(name, getattr(config, name), longest, "rows or columns of the longest array of weights")
 
 
 def _require_at_most(name, value, most, what):
     if value > most:
         raise ValueError(
             f"the weights do not belong to this configuration; {name} must be at most {most}, the number of {what}; "
-            f"got {value}"
+            f"got {value}; take the configuration of the model that was recorded"
         )
 
 
@@ -231,7 +229,7 @@ def _vision_names(recorded, config):
     if not any(name.startswith(("w/vision.", "w/aligner.", "w/image_")) for name in recorded):
         return ()
     arrays = sum(name.startswith("w/") for name in recorded)
-    _require_at_most("vision_n_layers", config.vision_n_layers, arrays, "arrays of weights it holds")
+    _require_at_most("vision_n_layers", config.vision_n_layers, arrays, "arrays of weights in the file")
     return vision_shapes(config)
 
 
