@@ -54,10 +54,12 @@ def test_what_the_release_keeps_in_float32_stays_so_and_logits_are_float32():
         kept = {name: parameter.dtype for name, parameter in model.named_parameters() if name.endswith(FLOAT32)}
         assert len(kept) > 20
         assert set(kept.values()) == {torch.float32}
-        assert model.head.weight.dtype == model.layers[0].attn.wq_a.weight.dtype == torch.bfloat16
+        assert (model.head.weight.dtype, model.layers[0].attn.wq_a.weight.dtype) == (torch.float32, torch.bfloat16)
         output = model.prefill(rows(12), model.new_cache(1, False))
         assert output.logits.dtype == torch.float32
-        assert gap(output.logits, model.norm(output.hidden).float() @ model.head.weight.float().T) < 1e-4
+        assert gap(output.logits, model.norm(output.hidden).float() @ model.head.weight.T) < 1e-4
+        model.to(torch.bfloat16)  # on request everything is narrow, but logits
+        assert model.prefill(rows(12), model.new_cache(1, False)).logits.dtype == torch.float32
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])

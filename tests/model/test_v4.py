@@ -126,7 +126,9 @@ def test_weights_may_be_tensors_of_any_type():
             kept = name.endswith(
                 ("hc_attn_fn", "hc_attn_base", "hc_attn_scale", "hc_ffn_fn", "hc_ffn_base", "hc_ffn_scale")
             )
-            kept |= name.endswith(("hc_head_fn", "hc_head_base", "hc_head_scale", "attn_sink", "gate.bias"))
+            kept |= name == "head.weight" or name.endswith(
+                ("hc_head_fn", "hc_head_base", "hc_head_scale", "attn_sink", "gate.bias")
+            )
             expected = torch.promote_types(dtype, torch.float32) if kept else dtype
             assert tensor.dtype is (torch.int64 if name.endswith("tid2eid") else expected)
             assert torch.equal(tensor.double(), narrow[name].double())

@@ -147,8 +147,11 @@ class Head(Matrix):
 
     Args:
         rows, columns: V and C.
-        where: device and dtype of the weight.
+        where: device and dtype of the model; the weight is kept in float32 or better, so that no step converts it.
     """
+
+    def __init__(self, rows, columns, where):
+        super().__init__(rows, columns, at_least_float32(where))
 
     @outside_autocast
     def forward(self, x):
