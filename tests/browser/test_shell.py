@@ -115,3 +115,15 @@ def test_the_menu_of_a_phone_leads_from_chapter_to_chapter(open_context):
     page.locator("edu-widget[data-widget=router]").wait_for()
     assert page.evaluate("window.__same_document") is True
     expect(link).not_to_be_in_viewport()
+
+
+@both_shells
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_title_above_a_scrolled_navigation_hides_what_scrolls_behind_it(open_context, theme):
+    """The title stays while the list scrolls; it must have the page's colour, not let entries shine through."""
+    page = open_context(color_scheme=theme).open("api/reference/checkpoint.html")
+    title = page.locator(".md-sidebar--primary .md-nav--primary > .md-nav__title").first
+    behind, below = title.evaluate(
+        "e => [getComputedStyle(e).backgroundColor, getComputedStyle(document.body).backgroundColor]"
+    )
+    assert behind == below

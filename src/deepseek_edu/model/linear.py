@@ -178,10 +178,12 @@ class Stacked(nn.Module):
         setattr(self, name, stacked)
 
     def _make_anew(self, given):
-        """Replace parameters by zeros of the type and on the device of what is given: {name: tensor}."""
+        """Let parameters have the type and device of what is given, {name: tensor}; they keep the values they have."""
         for name, tensor in given.items():
             old = getattr(self, name)
             new = torch.zeros(old.shape, dtype=tensor.dtype, device=tensor.device)
+            if not old.is_meta:
+                new.copy_(old.detach())
             setattr(self, name, nn.Parameter(new, requires_grad=old.requires_grad))
 
     def _input(self, x):
